@@ -2,9 +2,15 @@
 //!
 //! A probe sends requests until the provider rejects some, and determines whether the rejections depend on
 //! the number of requests in flight or on the number per time. A state machine (`state`) decides what to send
-//! next, and a pure function (`fit`) compares the outcomes with those that each kind of limit predicts. This module adds the clock and the
-//! client.
+//! next, and a pure function (`fit`) compares the outcomes with those that each kind of limit predicts. This
+//! module adds the clock and the client.
 
+mod bucket;
+mod conclusion;
+mod confirmation;
+mod event;
+mod evidence;
+mod experiment;
 mod finding;
 mod fit;
 mod headers;
@@ -12,10 +18,13 @@ mod level;
 mod pacer;
 mod recommendation;
 mod sample;
+mod search;
+mod stage;
 mod state;
 #[cfg(test)]
 mod tests;
 mod threshold;
+mod window;
 
 pub use finding::{LimitFinding, ProbeStop};
 pub use headers::HeaderLimit;
@@ -30,7 +39,8 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use headers::{HeaderLimits, seconds_until_restored};
 use sample::SampleOutcome;
-use state::{NextAction, ProbeBounds, ProbeState};
+use stage::NextAction;
+use state::{ProbeBounds, ProbeState};
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -34,6 +34,18 @@ pub enum LimitFinding {
     Unknown,
 }
 
+impl LimitFinding {
+    /// Returns the limit with a rate of at most `max_rate` requests per second.
+    pub(super) fn at_most(mut self, max_rate: f64) -> LimitFinding {
+        if let LimitFinding::Rate { per_second } | LimitFinding::RateAndCap { per_second, .. } =
+            &mut self
+        {
+            *per_second = per_second.min(max_rate);
+        }
+        self
+    }
+}
+
 /// Reason why a probe ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProbeStop {

@@ -1,8 +1,9 @@
 //! Recommended settings, slightly below the measured limit.
 
+use super::confirmation::{SAFETY_FACTOR, recommended_connections};
 use super::finding::LimitFinding;
 use super::headers::HeaderLimits;
-use super::state::{SAFETY_FACTOR, recommended_connections};
+
 use bakeoff_pace::{Connections, Dimension, Limits, Strategy};
 use std::fmt;
 

@@ -22,45 +22,82 @@ pub(super) struct Threshold {
 }
 
 /// Finds the threshold with the fewest contradictions, or `None` without an accepted request.
-pub(super) fn find_threshold(readings: impl Iterator<Item = Reading>) -> Option<Threshold> {
-    // An accepted request contradicts thresholds below its low end, a rejected one those above its high end.
-    let mut edges: Vec<(f64, i32)> = readings
-        .map(|reading| if reading.is_accepted { (reading.low, -1) } else { (reading.high, 1) })
-        .collect();
-    edges.sort_by(|one, other| one.0.total_cmp(&other.0));
-    let mut contradictions = edges.iter().filter(|edge| edge.1 < 0).count() as i32;
-    let mut best: Option<Threshold> = None;
+pub(super) fn find_threshold(readings: &[Reading]) -> Option<Threshold> {
+    let (mut max_accepted, mut min_rejected) = (f64::NEG_INFINITY, f64::INFINITY);
+    let mut has_accepted = false;
+    for reading in readings {
+        if reading.is_accepted {
+            has_accepted = true;
+            if reading.low > max_accepted {
+                max_accepted = reading.low;
+            }
+        } else if reading.high < min_rejected {
+            min_rejected = reading.high;
+        }
+    }
+    if !has_accepted {
+        return None;
+    }
+    if max_accepted < min_rejected {
+        return Some(Threshold { max_accepted, contradictions: 0 });
+    }
+    // Only readings between the two can contradict a threshold; sorting the others would take most of the time.
+    // An accepted request contradicts thresholds below its low end, a rejected one those from its high end on.
+    let mut edges: Vec<(f64, i32)> = Vec::new();
+    let (mut below, mut contradictions) = (f64::NEG_INFINITY, 0_i32);
+    for reading in readings {
+        if !reading.is_accepted {
+            if reading.high <= max_accepted {
+                edges.push((reading.high, 1));
+            }
+        } else if reading.low >= min_rejected {
+            edges.push((reading.low, -1));
+            contradictions += 1;
+        } else if reading.low > below {
+            below = reading.low;
+        }
+    }
+    edges.sort_unstable_by(|one, other| one.0.total_cmp(&other.0));
+    let mut best = Threshold { max_accepted: below, contradictions: contradictions.unsigned_abs() };
+    let mut is_first = below == f64::NEG_INFINITY;
     for (index, (value, change)) in edges.iter().enumerate() {
         contradictions += change;
         let is_last_of_value = edges.get(index + 1).is_none_or(|next| next.0 > *value);
         let count = contradictions.unsigned_abs();
-        if is_last_of_value && best.is_none_or(|best| count < best.contradictions) {
-            best = Some(Threshold { max_accepted: *value, contradictions: count });
+        if is_last_of_value && (is_first || count < best.contradictions) {
+            best = Threshold { max_accepted: *value, contradictions: count };
+            is_first = false;
         }
     }
-    best
+    Some(best)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn reading(value: f64, is_accepted: bool) -> Reading {
-        Reading { low: value - 0.1, high: value + 0.1, is_accepted }
+    fn find(values: &[(f64, bool)]) -> Option<Threshold> {
+        let reading = |&(value, is_accepted): &(f64, bool)| Reading {
+            low: value - 0.1,
+            high: value + 0.1,
+            is_accepted,
+        };
+        find_threshold(&values.iter().map(reading).collect::<Vec<_>>())
     }
 
     #[test]
     fn threshold_separates_accepted_from_rejected() {
-        let readings = [(0.0, true), (2.0, true), (3.0, false), (2.9, false), (1.0, true)];
-        let found = find_threshold(readings.iter().map(|(value, ok)| reading(*value, *ok)));
+        let found = find(&[(0.0, true), (2.0, true), (3.0, false), (2.9, false), (1.0, true)]);
         assert_eq!(found, Some(Threshold { max_accepted: 1.9, contradictions: 0 }));
     }
 
     #[test]
     fn contradictions_count_requests_on_the_wrong_side() {
-        let readings = [(1.0, true), (5.0, true), (3.0, false), (3.5, false), (4.0, false)];
-        let found = find_threshold(readings.iter().map(|(value, ok)| reading(*value, *ok)));
+        let found = find(&[(1.0, true), (5.0, true), (3.0, false), (3.5, false), (4.0, false)]);
         assert_eq!(found, Some(Threshold { max_accepted: 0.9, contradictions: 1 }));
-        assert_eq!(find_threshold([].into_iter()), None);
+        let found = find(&[(1.0, false), (5.0, true), (3.0, true), (3.5, true)]);
+        assert_eq!(found, Some(Threshold { max_accepted: 4.9, contradictions: 1 }));
+        assert_eq!(find(&[]), None);
+        assert_eq!(find(&[(1.0, false)]), None);
     }
 }

@@ -1,0 +1,124 @@
+//! Experiments for providers that announce waits.
+//!
+//! Each experiment sends some requests at once and then others at even intervals, until one is rejected. It is
+//! chosen so that the plausible limits predict different numbers of accepted requests.
+
+use super::conclusion::{MAX_FINAL_UNCERTAINTY, MAX_UNCERTAINTY};
+use super::evidence::Evidence;
+use super::fit::{Fit, RateFit};
+
+/// Requests of an experiment after its burst.
+const SPACED_REQUESTS: u32 = 20;
+/// The same for the experiment that distinguishes a cap from a rate.
+const CAP_TEST_REQUESTS: u32 = 6;
+/// Interval of that experiment as a share of the shortest latency: no request has ended by then.
+const CAP_TEST_INTERVAL: f64 = 0.7;
+/// Maximum number of experiments.
+const MAX_EXPERIMENTS: u32 = 16;
+/// Maximum number of experiments in a row that do not narrow the plausible rates.
+const MAX_STALE_EXPERIMENTS: u32 = 3;
+
+/// Requests of an experiment.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Experiment {
+    /// Requests sent at once.
+    pub(super) burst: u32,
+    /// Seconds between the other requests.
+    pub(super) spacing: f64,
+    /// All requests.
+    pub(super) requests: u32,
+}
+
+/// Choice of the next experiment.
+#[derive(Debug)]
+pub(super) struct ExperimentPlanner {
+    /// Maximum number of requests in flight.
+    max_connections: u32,
+    experiments: u32,
+    /// Whether the experiment that distinguishes a cap from a rate was planned.
+    pub(super) is_cap_tested: bool,
+    /// Experiments in a row that did not narrow the plausible rates.
+    stale_experiments: u32,
+    last_uncertainty: f64,
+}
+
+impl ExperimentPlanner {
+    pub(super) fn new(max_connections: u32) -> ExperimentPlanner {
+        ExperimentPlanner {
+            max_connections,
+            experiments: 0,
+            is_cap_tested: false,
+            stale_experiments: 0,
+            last_uncertainty: f64::INFINITY,
+        }
+    }
+
+    /// Returns the next experiment, or `None` if the limit is known or no other experiment would help. `is_rate`
+    /// tells that a cap was refuted; `latency` is the median in seconds.
+    pub(super) fn next(
+        &mut self,
+        evidence: &Evidence,
+        found: &Fit,
+        is_rate: bool,
+        latency: f64,
+    ) -> Option<Experiment> {
+        if self.experiments >= MAX_EXPERIMENTS {
+            return None;
+        }
+        let experiment = if !is_rate && found.cap.contradictions <= found.rate.contradictions {
+            self.test_cap(evidence, found)
+        } else {
+            self.measure_rate(found, latency)
+        };
+        self.experiments += u32::from(experiment.is_some());
+        experiment
+    }
+
+    /// A cap rejects the next request as long as none has ended; a rate limit has restored quota.
+    fn test_cap(&mut self, evidence: &Evidence, found: &Fit) -> Option<Experiment> {
+        if self.is_cap_tested {
+            return None;
+        }
+        self.is_cap_tested = true;
+        let burst = (found.cap.connections as u32).clamp(1, self.max_connections);
+        let spacing = CAP_TEST_INTERVAL * evidence.min_latency();
+        Some(Experiment { burst, spacing, requests: burst + CAP_TEST_REQUESTS })
+    }
+
+    fn measure_rate(&mut self, found: &Fit, latency: f64) -> Option<Experiment> {
+        let rate = found.rate;
+        if rate.uncertainty() <= MAX_UNCERTAINTY || self.is_exhausted(&rate) {
+            return None;
+        }
+        let is_stale = rate.uncertainty() > 0.98 * self.last_uncertainty;
+        self.stale_experiments = if is_stale { self.stale_experiments + 1 } else { 0 };
+        self.last_uncertainty = rate.uncertainty();
+        if let Some(window) = found.plausible_window()
+            && (window == found.rate || self.stale_experiments > 0)
+        {
+            // After a burst, a window rejects everything until it ends. Requests at even intervals show whether
+            // it ends before its number is used up.
+            let requests = 2 * window.max_burst as u32 + SPACED_REQUESTS;
+            let per_second = window.per_second().min(1.4 * window.low);
+            return Some(Experiment { burst: 1, spacing: 1.0 / per_second, requests });
+        }
+        let middle = rate.per_second().min(2.0 * rate.low);
+        let per_second = middle.max(rate.per_second().min(1.0 / latency));
+        // One request less than the burst: how many spaced requests are accepted then depends on the rate
+        // alone. If that did not help, the burst was wrong, and exceeding it shows its size.
+        let burst = match self.stale_experiments {
+            0 => (rate.min_burst + 0.2).floor() - 1.0,
+            _ => rate.max_burst.ceil() + 1.0,
+        };
+        let burst = (burst as u32).clamp(1, self.max_connections);
+        Some(Experiment { burst, spacing: 1.0 / per_second, requests: burst + SPACED_REQUESTS })
+    }
+
+    /// Whether more experiments would not narrow the plausible rates.
+    fn is_exhausted(&self, rate: &RateFit) -> bool {
+        let is_burst_known = rate.max_burst - rate.min_burst < 1.0;
+        let is_narrow = rate.uncertainty() <= MAX_FINAL_UNCERTAINTY;
+        let max_stale = if is_burst_known && is_narrow { 1 } else { MAX_STALE_EXPERIMENTS };
+        self.stale_experiments >= max_stale
+    }
+}
