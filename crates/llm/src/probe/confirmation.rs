@@ -24,23 +24,32 @@ pub(super) struct Confirmation {
     /// Seconds between two requests.
     pub(super) spacing: Option<f64>,
     pub(super) requests: u32,
+    /// Number of accepted requests without which the recommendation is not confirmed.
+    min_accepted: u32,
 }
 
 impl Confirmation {
     /// Returns the confirmation of a limit, or `None` if nothing is recommended for it. `latency` is the median,
     /// and `span` the longest time for which all requests were rejected, in seconds. The confirmation takes at
-    /// most `max_seconds` if that is enough.
+    /// most `max_seconds` if that is enough, and at most `max_requests`.
     pub(super) fn new(
         limit: LimitFinding,
         latency: f64,
         span: f64,
         max_seconds: f64,
+        max_requests: u32,
     ) -> Option<Confirmation> {
         let (per_second, cap) = match limit {
             LimitFinding::Cap { connections } => {
                 let connections = recommended_connections(connections);
-                let requests = min_cap_requests(connections).max(MIN_CAP_REQUESTS);
-                return Some(Confirmation { connections, spacing: None, requests });
+                let requests =
+                    min_cap_requests(connections).max(MIN_CAP_REQUESTS).min(max_requests);
+                return Some(Confirmation {
+                    connections,
+                    spacing: None,
+                    requests,
+                    min_accepted: 1,
+                });
             }
             LimitFinding::Rate { per_second } => (per_second, None),
             LimitFinding::RateAndCap { per_second, connections } => (per_second, Some(connections)),
@@ -49,10 +58,18 @@ impl Confirmation {
         let rate = SAFETY_FACTOR * per_second;
         let seconds = (SPANS * span).min(max_seconds).max(MIN_SPANS * span).max(2.0);
         let requests = ((rate * seconds).ceil() as u32).clamp(RATE_REQUESTS.0, RATE_REQUESTS.1);
+        // Requests that a window would accept at once confirm nothing.
+        let min_accepted = ((rate * span).floor() as u32).max(1);
         let connections = ((2.0 * rate * latency).ceil() as u32).max(8);
         let connections =
             cap.map_or(connections, |cap| connections.min(recommended_connections(cap)));
-        Some(Confirmation { connections, spacing: Some(1.0 / rate), requests })
+        let requests = requests.min(max_requests);
+        Some(Confirmation { connections, spacing: Some(1.0 / rate), requests, min_accepted })
+    }
+
+    /// Whether the number of accepted requests confirms the recommendation, if none was rejected.
+    pub(super) fn is_passed(&self, accepted: u32) -> bool {
+        accepted >= self.min_accepted
     }
 
     /// Whether enough requests were sent after `seconds`.

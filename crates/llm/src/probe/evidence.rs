@@ -40,10 +40,12 @@ impl Evidence {
         fit(&all, self.in_flight.values().copied(), scope)
     }
 
-    /// Returns the median time after which requests are rejected, in seconds.
-    pub(super) fn rejection_latency(&self) -> f64 {
+    /// Returns the seconds in flight after which a request counts as accepted; rejections arrive sooner.
+    /// `latency` is the median of accepted requests.
+    pub(super) fn acceptance_delay(&self, latency: f64) -> f64 {
         let rejections = self.samples().filter(|s| s.is_rejected()).map(RequestSample::latency);
-        quantile(rejections, 0.5).unwrap_or(0.0)
+        let rejection_latency = quantile(rejections, 0.5).unwrap_or(0.0);
+        (4.0 * rejection_latency).clamp(0.002, (0.5 * latency).max(0.002))
     }
 
     /// Returns the shortest latency in seconds.

@@ -13,6 +13,10 @@ const SPACED_REQUESTS: u32 = 20;
 const CAP_TEST_REQUESTS: u32 = 6;
 /// Interval of that experiment as a share of the shortest latency: no request has ended by then.
 const CAP_TEST_INTERVAL: f64 = 0.7;
+/// Rate per second that is tried before slower ones, with which an experiment would take most of the time.
+const MIN_SPACED_RATE: f64 = 3.0;
+/// Maximum number of experiments that distinguish a bucket from a window.
+const MAX_WINDOW_TESTS: u32 = 2;
 /// Maximum number of experiments.
 const MAX_EXPERIMENTS: u32 = 16;
 /// Maximum number of experiments in a row that do not narrow the plausible rates.
@@ -40,6 +44,8 @@ pub(super) struct ExperimentPlanner {
     /// Experiments in a row that did not narrow the plausible rates.
     stale_experiments: u32,
     last_uncertainty: f64,
+    /// Experiments that distinguished a bucket from a window.
+    window_tests: u32,
 }
 
 impl ExperimentPlanner {
@@ -50,6 +56,7 @@ impl ExperimentPlanner {
             is_cap_tested: false,
             stale_experiments: 0,
             last_uncertainty: f64::INFINITY,
+            window_tests: 0,
         }
     }
 
@@ -87,7 +94,10 @@ impl ExperimentPlanner {
 
     fn measure_rate(&mut self, found: &Fit, latency: f64) -> Option<Experiment> {
         let rate = found.rate;
-        if rate.uncertainty() <= MAX_UNCERTAINTY || self.is_exhausted(&rate) {
+        if rate.uncertainty() <= MAX_UNCERTAINTY {
+            return self.test_window(found);
+        }
+        if self.is_exhausted(&rate) {
             return None;
         }
         let is_stale = rate.uncertainty() > 0.98 * self.last_uncertainty;
@@ -103,7 +113,8 @@ impl ExperimentPlanner {
             return Some(Experiment { burst: 1, spacing: 1.0 / per_second, requests });
         }
         let middle = rate.per_second().min(2.0 * rate.low);
-        let per_second = middle.max(rate.per_second().min(1.0 / latency));
+        let min_rate = MIN_SPACED_RATE.max(1.0 / latency);
+        let per_second = middle.max(rate.per_second().min(min_rate));
         // One request less than the burst: how many spaced requests are accepted then depends on the rate
         // alone. If that did not help, the burst was wrong, and exceeding it shows its size.
         let burst = match self.stale_experiments {
@@ -112,6 +123,22 @@ impl ExperimentPlanner {
         };
         let burst = (burst as u32).clamp(1, self.max_connections);
         Some(Experiment { burst, spacing: 1.0 / per_second, requests: burst + SPACED_REQUESTS })
+    }
+
+    /// Returns an experiment if a bucket and a window explain the outcomes equally well, but with different rates.
+    /// After nearly as many requests as the window accepts, a bucket with a smaller burst has rejected some, one
+    /// with a larger burst accepts more, and the window rejects what exceeds its number.
+    fn test_window(&mut self, found: &Fit) -> Option<Experiment> {
+        let window = found.plausible_window()?;
+        let is_contradiction = window.uncertainty() <= MAX_FINAL_UNCERTAINTY
+            && found.rate.or(window).uncertainty() > MAX_UNCERTAINTY;
+        if !is_contradiction || self.window_tests >= MAX_WINDOW_TESTS {
+            return None;
+        }
+        self.window_tests += 1;
+        let burst = ((window.min_burst - 1.0) as u32).clamp(1, self.max_connections);
+        let requests = burst + SPACED_REQUESTS;
+        Some(Experiment { burst, spacing: 1.0 / found.rate.low, requests })
     }
 
     /// Whether more experiments would not narrow the plausible rates.

@@ -66,7 +66,7 @@ impl RateFit {
     }
 
     /// Combines two sets of plausible rates.
-    fn or(self, other: RateFit) -> RateFit {
+    pub(super) fn or(self, other: RateFit) -> RateFit {
         RateFit {
             low: self.low.min(other.low),
             high: self.high.max(other.high),

@@ -72,13 +72,18 @@ impl ProbeStage {
                 let is_over = level.sent >= *requests || level.rejected > 0;
                 (!is_over).then(|| level.send_at(at, level.max_connections))
             }
-            ProbeStage::Confirm(Confirmation { connections, spacing, requests }) => {
+            ProbeStage::Confirm(Confirmation { connections, spacing, requests, .. }) => {
                 let at = level.last_sent + spacing.unwrap_or(0.0);
                 let is_over = level.sent >= *requests || level.rejected > 0;
                 (!is_over).then(|| level.send_at(at, *connections))
             }
             ProbeStage::Over => None,
         }
+    }
+
+    /// Whether the level is a confirmation, and enough requests were sent in `seconds`.
+    pub(super) fn is_confirmed(&self, sent: u32, seconds: f64) -> bool {
+        matches!(self, ProbeStage::Confirm(confirmation) if confirmation.is_complete(sent, seconds))
     }
 
     /// Returns purpose, requests in flight and interval of the level, or `None` after the last one.

@@ -13,7 +13,7 @@ use super::evidence::Evidence;
 use super::experiment::ExperimentPlanner;
 use super::finding::{LimitFinding, ProbeStop};
 use super::fit::FitScope;
-use super::level::ProbeLevel;
+use super::level::{ProbeLevel, find_knee, unloaded_latency};
 use super::pacer::MeasurePacer;
 use super::sample::{
     RequestSample, SampleOutcome, max_rejection_span, median_latency, peak_concurrency,
@@ -127,7 +127,7 @@ impl ProbeState {
                 self.close_level(now);
                 continue;
             }
-            if self.is_confirmation_complete(now) {
+            if self.stage.is_confirmed(self.sent_in_level, now - self.level_start) {
                 // Checked before the bounds: the confirmation was planned within them, so its end is not
                 // early.
                 self.is_closing = true;
@@ -207,9 +207,8 @@ impl ProbeState {
 
     /// Returns the median latency of the last level without rejections, in seconds.
     pub(super) fn latency(&self) -> f64 {
-        let unloaded = self.levels.iter().rev().filter(|level| level.rejected == 0);
-        let of_level = unloaded.filter_map(|level| level.p50_seconds).next();
-        of_level.or_else(|| median_latency(&self.evidence.level)).unwrap_or(0.1)
+        let of_levels = unloaded_latency(&self.levels);
+        of_levels.or_else(|| median_latency(&self.evidence.level)).unwrap_or(0.1)
     }
 
     /// Returns the latency that nine of ten requests do not exceed, and at least a fifth more than the median.
@@ -228,7 +227,7 @@ impl ProbeState {
             last_sent: self.last_sent,
             in_flight: self.evidence.in_flight.len() as u32,
             rejected: self.evidence.level_counts().1 as u32,
-            acceptance_delay: self.acceptance_delay(),
+            acceptance_delay: self.evidence.acceptance_delay(self.latency()),
             max_connections: self.bounds.max_connections,
         };
         self.stage.next(progress)
@@ -237,22 +236,6 @@ impl ProbeState {
     /// Returns the number of requests after which measuring ends; a tenth is left for the confirmation.
     fn measure_budget(&self) -> u32 {
         self.bounds.max_requests - self.bounds.max_requests / 10
-    }
-
-    /// Whether the current level is a confirmation that has sent all its requests.
-    fn is_confirmation_complete(&self, now: f64) -> bool {
-        match self.stage {
-            ProbeStage::Confirm(confirmation) => {
-                confirmation.is_complete(self.sent_in_level, now - self.level_start)
-            }
-            _ => false,
-        }
-    }
-
-    /// Returns the time in flight after which a request counts as accepted; rejections arrive sooner.
-    fn acceptance_delay(&self) -> f64 {
-        let max_delay = (0.5 * self.latency()).max(0.002);
-        (4.0 * self.evidence.rejection_latency()).clamp(0.002, max_delay)
     }
 
     /// Ends the measurement when the kind and the value of the limit are known.
@@ -285,7 +268,7 @@ impl ProbeState {
                 self.confirm(now)
             }
             ProbeStage::Experiment(_) => self.next_experiment(now),
-            ProbeStage::Confirm(_) => self.after_confirm(now, &level),
+            ProbeStage::Confirm(confirmation) => self.after_confirm(now, confirmation, &level),
             ProbeStage::Over => ProbeStage::Over,
         };
         if level.sent > 0 {
@@ -304,7 +287,7 @@ impl ProbeState {
             if level.accepted >= connections {
                 self.limit = LimitFinding::NotReached { connections };
             }
-            if let Some(knee) = self.find_knee(level) {
+            if let Some(knee) = find_knee(&self.levels, level) {
                 self.limit = LimitFinding::Knee { connections: knee };
                 return ProbeStage::Over;
             }
@@ -350,14 +333,6 @@ impl ProbeState {
         self.confirm(now)
     }
 
-    /// Returns the concurrency from which more requests in flight only increase the latency.
-    fn find_knee(&self, level: &ProbeLevel) -> Option<f64> {
-        let (first, before) = (self.levels.first()?, self.levels.last()?);
-        let (alone, before, now) = (first.p50_seconds?, before.p50_seconds?, level.p50_seconds?);
-        let is_slow = level.connections >= 4 && now > 1.8 * alone && now > 1.6 * before;
-        is_slow.then(|| f64::from(level.connections) * alone / now)
-    }
-
     /// Sets the limit from the evidence.
     fn conclude(&mut self) {
         let is_cap_tested = self.planner.is_cap_tested || self.is_known;
@@ -366,9 +341,14 @@ impl ProbeState {
         }
     }
 
-    fn after_confirm(&mut self, now: f64, level: &ProbeLevel) -> ProbeStage {
+    fn after_confirm(
+        &mut self,
+        now: f64,
+        confirmation: Confirmation,
+        level: &ProbeLevel,
+    ) -> ProbeStage {
         if level.rejected == 0 {
-            self.is_confirmed = level.accepted > 0 && self.stop.is_none();
+            self.is_confirmed = confirmation.is_passed(level.accepted) && self.stop.is_none();
             return ProbeStage::Over;
         }
         self.confirmations += 1;
@@ -413,13 +393,14 @@ impl ProbeState {
             _ => (1.2 * span).max(0.5).max(latency) * 2_f64.powi(self.confirmations as i32),
         };
         let max_seconds = self.bounds.max_seconds - now - pause;
-        let Some(confirmation) = Confirmation::new(self.limit, latency, span, max_seconds) else {
+        let max_requests = self.bounds.max_requests.saturating_sub(self.sent);
+        let Some(confirmation) =
+            Confirmation::new(self.limit, latency, span, max_seconds, max_requests)
+        else {
             return ProbeStage::Over;
         };
         self.pause(now, pause, MAX_PAUSE.max(pause));
-        let left = self.bounds.max_requests.saturating_sub(self.sent);
-        let requests = confirmation.requests.min(left);
-        ProbeStage::Confirm(Confirmation { requests, ..confirmation })
+        ProbeStage::Confirm(confirmation)
     }
 
     /// Sends nothing for `seconds`, or until the limits are restored according to the headers if that is
