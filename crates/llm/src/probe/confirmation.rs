@@ -10,6 +10,8 @@ const MIN_CAP_REQUESTS: u32 = 100;
 const MAX_CAP_SECONDS: f64 = 10.0;
 /// Minimum and maximum number of requests that confirm a rate.
 const RATE_REQUESTS: (u32, u32) = (10, 250);
+/// Maximum number of requests because of those that were accepted before.
+const MAX_RUN_REQUESTS: u32 = 100;
 /// Time for which a rate is confirmed, as a multiple of the longest time without quota. Shorter than two windows,
 /// it might not contain a whole one.
 const SPANS: f64 = 2.2;
@@ -30,12 +32,14 @@ pub(super) struct Confirmation {
 
 impl Confirmation {
     /// Returns the confirmation of a limit, or `None` if nothing is recommended for it. `latency` is the median,
-    /// and `span` the longest time for which all requests were rejected, in seconds. The confirmation takes at
+    /// `span` the longest time for which all requests were rejected, in seconds, and `run` the highest number
+    /// that was accepted without a rejection. The confirmation takes at
     /// most `max_seconds` if that is enough, and at most `max_requests`.
     pub(super) fn new(
         limit: LimitFinding,
         latency: f64,
         span: f64,
+        run: u32,
         max_seconds: f64,
         max_requests: u32,
     ) -> Option<Confirmation> {
@@ -57,9 +61,14 @@ impl Confirmation {
         };
         let rate = SAFETY_FACTOR * per_second;
         let seconds = (SPANS * span).min(max_seconds).max(MIN_SPANS * span).max(2.0);
-        let requests = ((rate * seconds).ceil() as u32).clamp(RATE_REQUESTS.0, RATE_REQUESTS.1);
+        // A window accepts its number of requests at any rate.
+        let min_requests = ((SPANS * f64::from(run)) as u32)
+            .min(MAX_RUN_REQUESTS)
+            .min((rate * max_seconds) as u32);
+        let requests = ((rate * seconds).ceil() as u32).max(min_requests);
+        let requests = requests.clamp(RATE_REQUESTS.0, RATE_REQUESTS.1);
         // Requests that a window would accept at once confirm nothing.
-        let min_accepted = ((rate * span).floor() as u32).max(1);
+        let min_accepted = ((rate * span) as u32).max(run.min(MAX_RUN_REQUESTS)).max(1);
         let connections = ((2.0 * rate * latency).ceil() as u32).max(8);
         let connections =
             cap.map_or(connections, |cap| connections.min(recommended_connections(cap)));

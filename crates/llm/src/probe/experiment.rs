@@ -17,6 +17,12 @@ const CAP_TEST_INTERVAL: f64 = 0.7;
 const MIN_SPACED_RATE: f64 = 3.0;
 /// Maximum number of experiments that distinguish a bucket from a window.
 const MAX_WINDOW_TESTS: u32 = 2;
+/// Ratio of a rate that must be rejected and the known rate.
+const EXCESS: f64 = 1.25;
+/// Maximum number of requests of the experiment with that rate.
+const MAX_EXCESS_REQUESTS: u32 = 120;
+/// Maximum time of an experiment in seconds.
+const MAX_EXPERIMENT_SECONDS: f64 = 25.0;
 /// Maximum number of experiments.
 const MAX_EXPERIMENTS: u32 = 16;
 /// Maximum number of experiments in a row that do not narrow the plausible rates.
@@ -33,6 +39,15 @@ pub(super) struct Experiment {
     pub(super) requests: u32,
 }
 
+impl Experiment {
+    /// Creates an experiment with at most this number of requests after its burst.
+    fn new(burst: u32, per_second: f64, requests: u32) -> Experiment {
+        let max_requests = (MAX_EXPERIMENT_SECONDS * per_second).ceil().max(2.0) as u32;
+        let requests = burst + requests.min(max_requests);
+        Experiment { burst, spacing: 1.0 / per_second, requests }
+    }
+}
+
 /// Choice of the next experiment.
 #[derive(Debug)]
 pub(super) struct ExperimentPlanner {
@@ -46,6 +61,8 @@ pub(super) struct ExperimentPlanner {
     last_uncertainty: f64,
     /// Experiments that distinguished a bucket from a window.
     window_tests: u32,
+    /// Rate of the last experiment above the known rate.
+    exceeded_rate: f64,
 }
 
 impl ExperimentPlanner {
@@ -57,6 +74,7 @@ impl ExperimentPlanner {
             stale_experiments: 0,
             last_uncertainty: f64::INFINITY,
             window_tests: 0,
+            exceeded_rate: 0.0,
         }
     }
 
@@ -95,26 +113,29 @@ impl ExperimentPlanner {
     fn measure_rate(&mut self, found: &Fit, latency: f64) -> Option<Experiment> {
         let rate = found.rate;
         if rate.uncertainty() <= MAX_UNCERTAINTY {
-            return self.test_window(found);
+            return self.test_window(found).or_else(|| self.exceed_rate(&rate));
         }
         if self.is_exhausted(&rate) {
             return None;
         }
-        let is_stale = rate.uncertainty() > 0.98 * self.last_uncertainty;
+        let uncertainty = rate.uncertainty()
+            * found.plausible_window().map_or(1.0, |window| window.uncertainty());
+        let is_stale = uncertainty > 0.98 * self.last_uncertainty;
         self.stale_experiments = if is_stale { self.stale_experiments + 1 } else { 0 };
-        self.last_uncertainty = rate.uncertainty();
+        self.last_uncertainty = uncertainty;
         if let Some(window) = found.plausible_window()
             && (window == found.rate || self.stale_experiments > 0)
         {
             // After a burst, a window rejects everything until it ends. Requests at even intervals show whether
             // it ends before its number is used up.
+            let per_second = window.per_second();
             let requests = 2 * window.max_burst as u32 + SPACED_REQUESTS;
-            let per_second = window.per_second().min(1.4 * window.low);
-            return Some(Experiment { burst: 1, spacing: 1.0 / per_second, requests });
+            return Some(Experiment::new(1, per_second, requests));
         }
-        let middle = rate.per_second().min(2.0 * rate.low);
+        // Rates far below the highest plausible one are refuted if that is accepted.
+        let middle = (rate.low.max(rate.high / 16.0) * rate.high).sqrt();
         let min_rate = MIN_SPACED_RATE.max(1.0 / latency);
-        let per_second = middle.max(rate.per_second().min(min_rate));
+        let per_second = middle.min((2.0 * rate.low).max(min_rate));
         // One request less than the burst: how many spaced requests are accepted then depends on the rate
         // alone. If that did not help, the burst was wrong, and exceeding it shows its size.
         let burst = match self.stale_experiments {
@@ -122,7 +143,7 @@ impl ExperimentPlanner {
             _ => rate.max_burst.ceil() + 1.0,
         };
         let burst = (burst as u32).clamp(1, self.max_connections);
-        Some(Experiment { burst, spacing: 1.0 / per_second, requests: burst + SPACED_REQUESTS })
+        Some(Experiment::new(burst, per_second, SPACED_REQUESTS))
     }
 
     /// Returns an experiment if a bucket and a window explain the outcomes equally well, but with different rates.
@@ -137,8 +158,23 @@ impl ExperimentPlanner {
         }
         self.window_tests += 1;
         let burst = ((window.min_burst - 1.0) as u32).clamp(1, self.max_connections);
-        let requests = burst + SPACED_REQUESTS;
-        Some(Experiment { burst, spacing: 1.0 / found.rate.low, requests })
+        Some(Experiment::new(burst, found.rate.low, SPACED_REQUESTS))
+    }
+
+    /// Returns an experiment with a rate above the known one, unless there was one. If it is accepted, the known
+    /// rate is too low: no experiment was sensitive to the actual kind of limit.
+    fn exceed_rate(&mut self, rate: &RateFit) -> Option<Experiment> {
+        let per_second = EXCESS * rate.high;
+        if (per_second / self.exceeded_rate - 1.0).abs() < 0.1 {
+            return None;
+        }
+        self.exceeded_rate = per_second;
+        let requests = rate.max_burst * EXCESS / (EXCESS - 1.0);
+        Some(Experiment::new(
+            1,
+            per_second,
+            (requests as u32).clamp(SPACED_REQUESTS, MAX_EXCESS_REQUESTS),
+        ))
     }
 
     /// Whether more experiments would not narrow the plausible rates.

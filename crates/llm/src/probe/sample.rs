@@ -93,3 +93,15 @@ pub(super) fn max_rejection_span(samples: &[RequestSample]) -> f64 {
     }
     max_span
 }
+
+/// Returns the highest number of requests that were accepted with no rejection between them.
+pub(super) fn max_accepted_run(samples: &[RequestSample]) -> u32 {
+    let mut sorted: Vec<&RequestSample> = samples.iter().collect();
+    sorted.sort_by(|one, other| one.sent.total_cmp(&other.sent));
+    let (mut run, mut longest) = (0, 0);
+    for sample in sorted {
+        run = if sample.is_rejected() { 0 } else { run + u32::from(sample.is_accepted()) };
+        longest = longest.max(run);
+    }
+    longest
+}

@@ -16,7 +16,8 @@ use super::fit::FitScope;
 use super::level::{ProbeLevel, find_knee, unloaded_latency};
 use super::pacer::MeasurePacer;
 use super::sample::{
-    RequestSample, SampleOutcome, max_rejection_span, median_latency, peak_concurrency,
+    RequestSample, SampleOutcome, max_accepted_run, max_rejection_span, median_latency,
+    peak_concurrency,
 };
 use super::stage::{LevelProgress, NextAction, ProbeStage};
 
@@ -59,8 +60,8 @@ pub(super) struct ProbeState {
     max_rate: f64,
     /// Whether a cap was refuted.
     is_rate: bool,
-    /// Whether rejections announce waits.
-    announces_waits: bool,
+    /// Longest wait that a rejection announced, in seconds; 0 without announcements.
+    max_wait: f64,
     /// Whether the measurement ended because kind and value of the limit are known.
     is_known: bool,
     /// Number of samples from which the measurement is assessed again.
@@ -88,7 +89,7 @@ impl ProbeState {
             confirmations: 0,
             max_rate: f64::INFINITY,
             is_rate: false,
-            announces_waits: false,
+            max_wait: 0.0,
             is_known: false,
             next_assessment: 0,
             levels: Vec::new(),
@@ -178,7 +179,7 @@ impl ProbeState {
         if outcome == SampleOutcome::Rejected {
             // No request is sent during the wait that the provider asks for.
             self.not_before = self.not_before.max(now + wait.unwrap_or(0.0));
-            self.announces_waits |= wait.is_some_and(|wait| wait > 0.0);
+            self.max_wait = self.max_wait.max(wait.unwrap_or(0.0));
             if let ProbeStage::Measure(pacer) = &mut self.stage {
                 pacer.record_rejection(now);
             }
@@ -277,6 +278,11 @@ impl ProbeState {
         self.sent_in_level = 0;
         self.is_closing = false;
         self.stage = if self.stop.is_some() { ProbeStage::Over } else { next };
+        let is_over = matches!(self.stage, ProbeStage::Over);
+        if is_over && self.max_rate.is_finite() && !self.is_confirmed {
+            // A confirmation was rejected, and no other one passed.
+            self.limit = LimitFinding::Unknown;
+        }
     }
 
     fn after_ramp(&mut self, now: f64, connections: u32, level: &ProbeLevel) -> ProbeStage {
@@ -311,7 +317,7 @@ impl ProbeState {
 
     /// Returns the level that determines the kind and the value of the limit.
     fn measure(&mut self, now: f64) -> ProbeStage {
-        if self.announces_waits {
+        if self.max_wait > 0.0 {
             return self.next_experiment(now);
         }
         self.next_assessment = 0;
@@ -366,7 +372,7 @@ impl ProbeState {
                 self.max_rate = self.max_rate.min(0.9 * *per_second);
                 self.is_rate = true;
                 // The rejection is new evidence.
-                if self.announces_waits {
+                if self.max_wait > 0.0 {
                     return self.next_experiment(now);
                 }
                 self.conclude();
@@ -387,7 +393,10 @@ impl ProbeState {
             return ProbeStage::Over;
         }
         let latency = self.latency();
-        let span = max_rejection_span(&self.evidence.history);
+        // Pauses of the probe are no rejections.
+        let max_span = if self.max_wait > 0.0 { self.max_wait } else { f64::INFINITY };
+        let span = max_rejection_span(&self.evidence.history).min(max_span);
+        let run = max_accepted_run(&self.evidence.history);
         let pause = match self.limit {
             LimitFinding::Cap { .. } => latency.clamp(0.05, 2.0),
             _ => (1.2 * span).max(0.5).max(latency) * 2_f64.powi(self.confirmations as i32),
@@ -395,7 +404,7 @@ impl ProbeState {
         let max_seconds = self.bounds.max_seconds - now - pause;
         let max_requests = self.bounds.max_requests.saturating_sub(self.sent);
         let Some(confirmation) =
-            Confirmation::new(self.limit, latency, span, max_seconds, max_requests)
+            Confirmation::new(self.limit, latency, span, run, max_seconds, max_requests)
         else {
             return ProbeStage::Over;
         };

@@ -76,8 +76,9 @@ pub(super) fn fit_fixed_window(events: &[Event]) -> Option<RateFit> {
             let (mut before, mut expired) = (0_usize, 0);
             for event in events {
                 let position = (event.sent - start) / seconds;
-                // Near its edges, a request may belong to the neighbouring window, but never to one with more
-                // requests than were accepted within its length. The error of the length adds up over the windows.
+                // Near its edges, a request may belong to the neighbouring window. The requests of the last
+                // `seconds` belong to at most two windows, so one of them accepted half of them.
+                // The error of the length adds up over the windows.
                 let distance = (event.sent - start).abs().max(seconds);
                 let tolerance = MAX_DELAY + WINDOW_TOLERANCE * distance;
                 let is_near_edge = (position - position.round()).abs() * seconds < tolerance;
@@ -90,9 +91,10 @@ pub(super) fn fit_fixed_window(events: &[Event]) -> Option<RateFit> {
                 while expired < before && accepted.get(expired).is_some_and(is_expired) {
                     expired += 1;
                 }
+                let recent = before - expired;
                 readings.push(Reading {
-                    low: if is_near_edge { 0.0 } else { used },
-                    high: if is_near_edge { (before - expired) as f64 } else { used },
+                    low: if is_near_edge { (recent / 2) as f64 } else { used },
+                    high: if is_near_edge { recent as f64 } else { used },
                     is_accepted: event.is_accepted,
                 });
                 if event.is_accepted {
