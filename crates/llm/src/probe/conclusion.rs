@@ -12,6 +12,8 @@ pub(super) const MAX_UNCERTAINTY: f64 = 1.12;
 const MIN_UNCERTAINTY: f64 = 1.08;
 /// The same at the end of the measurement, when there will be no more requests.
 pub(super) const MAX_FINAL_UNCERTAINTY: f64 = 1.35;
+/// The same if the measurement ended before all planned experiments.
+const MAX_EARLY_UNCERTAINTY: f64 = 1.3;
 /// Maximum share of requests that may contradict a known rate.
 const MAX_CONTRADICTION_SHARE: f64 = 0.03;
 /// Minimum number of requests accepted after the first rejection for a known rate.
@@ -52,18 +54,20 @@ fn is_explained(evidence: &Evidence, rate: &RateFit) -> bool {
 }
 
 /// Returns the limit, or `None` without accepted or without rejected requests. `is_rate` tells that a cap was
-/// refuted, `is_cap_tested` that requests were sent for which a cap and a rate predict different outcomes.
+/// refuted, `is_cap_tested` that requests were sent for which a cap and a rate predict different outcomes,
+/// and `is_complete` that all planned experiments were made.
 pub(super) fn conclude(
     evidence: &Evidence,
     is_rate: bool,
     is_cap_tested: bool,
+    is_complete: bool,
 ) -> Option<LimitFinding> {
     let found = evidence.fit(FitScope::Simple)?;
     let cap = found.cap;
     let is_rate = is_rate || found.rate.contradictions < cap.contradictions;
-    let is_known = |rate: &RateFit| {
-        rate.uncertainty() <= MAX_FINAL_UNCERTAINTY && is_explained(evidence, rate)
-    };
+    let max_uncertainty = if is_complete { MAX_FINAL_UNCERTAINTY } else { MAX_EARLY_UNCERTAINTY };
+    let is_known =
+        |rate: &RateFit| rate.uncertainty() <= max_uncertainty && is_explained(evidence, rate);
     let mut rate = found.rate;
     if is_rate && !is_known(&rate) {
         // Windows may explain what a bucket does not.

@@ -342,7 +342,8 @@ impl ProbeState {
     /// Sets the limit from the evidence.
     fn conclude(&mut self) {
         let is_cap_tested = self.planner.is_cap_tested || self.is_known;
-        if let Some(limit) = conclude(&self.evidence, self.is_rate, is_cap_tested) {
+        let is_complete = self.stop.is_none() || self.max_wait == 0.0;
+        if let Some(limit) = conclude(&self.evidence, self.is_rate, is_cap_tested, is_complete) {
             self.limit = limit.at_most(self.max_rate);
         }
     }
