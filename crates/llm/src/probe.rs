@@ -5,6 +5,7 @@
 //! next, and a pure function (`fit`) compares the outcomes with those that each kind of limit predicts. This
 //! module adds the clock and the client.
 
+mod bounds;
 mod bucket;
 mod conclusion;
 mod confirmation;
@@ -34,13 +35,14 @@ pub use recommendation::{Recommendation, connections_for_rate};
 use crate::{Call, CallContext, CallError, Client, Model, quota};
 use bakeoff_core::{ErrorKind, Message, NanoDollars, Request, Usage};
 use bakeoff_pace::{Limits, Strategy};
+use bounds::ProbeBounds;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use headers::{HeaderLimits, seconds_until_restored};
 use sample::SampleOutcome;
 use stage::NextAction;
-use state::{ProbeBounds, ProbeState};
+use state::ProbeState;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;

@@ -88,6 +88,14 @@ impl Confirmation {
     }
 }
 
+/// Returns the seconds in which the quota for a confirmation is restored, after some that were rejected.
+pub(super) fn pause_before(limit: LimitFinding, latency: f64, span: f64, rejected: u32) -> f64 {
+    match limit {
+        LimitFinding::Cap { .. } => latency.clamp(0.05, 2.0),
+        _ => (1.2 * span).max(0.5).max(latency) * 2_f64.powi(rejected as i32),
+    }
+}
+
 /// Returns the number of requests without which a cap is not confirmed.
 fn min_cap_requests(connections: u32) -> u32 {
     2 * connections + 4

@@ -7,8 +7,9 @@
 //! Without announced waits, these requests poll the provider just above the limit (`pacer`). With announced
 //! waits polling would only show that the wait was long enough, so there are experiments instead (`experiment`).
 
+use super::bounds::ProbeBounds;
 use super::conclusion::{conclude, is_cap_known, is_rate_known, refutes_cap};
-use super::confirmation::Confirmation;
+use super::confirmation::{Confirmation, pause_before};
 use super::evidence::Evidence;
 use super::experiment::ExperimentPlanner;
 use super::finding::{LimitFinding, ProbeStop};
@@ -29,14 +30,6 @@ const MAX_PAUSE: f64 = 20.0;
 const MAX_RAMP_PAUSE: f64 = 3.0;
 /// Maximum number of attempts to confirm a recommendation; each rejected one lowers it.
 const MAX_CONFIRMATIONS: u32 = 4;
-
-/// Bounds of a probe. Times are seconds since its start.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ProbeBounds {
-    pub(super) max_requests: u32,
-    pub(super) max_connections: u32,
-    pub(super) max_seconds: f64,
-}
 
 /// State of a probe.
 #[derive(Debug)]
@@ -120,7 +113,7 @@ impl ProbeState {
                     // The last outcomes may contradict the conclusion that closed the measurement.
                     self.next_assessment = 0;
                     self.assess_measurement();
-                    if !self.is_known && self.sent < self.measure_budget() {
+                    if !self.is_known && self.sent < self.bounds.measure_budget() {
                         continue;
                     }
                     self.is_closing = true;
@@ -219,7 +212,7 @@ impl ProbeState {
 
     fn next_of_level(&mut self, now: f64) -> Option<NextAction> {
         let is_measuring = matches!(self.stage, ProbeStage::Measure(_) | ProbeStage::Experiment(_));
-        if is_measuring && self.sent >= self.measure_budget() {
+        if is_measuring && self.sent >= self.bounds.measure_budget() {
             return None;
         }
         let progress = LevelProgress {
@@ -232,11 +225,6 @@ impl ProbeState {
             max_connections: self.bounds.max_connections,
         };
         self.stage.next(progress)
-    }
-
-    /// Returns the number of requests after which measuring ends; a tenth is left for the confirmation.
-    fn measure_budget(&self) -> u32 {
-        self.bounds.max_requests - self.bounds.max_requests / 10
     }
 
     /// Ends the measurement when the kind and the value of the limit are known.
@@ -327,7 +315,7 @@ impl ProbeState {
 
     /// Returns the experiment that distinguishes the plausible limits, or the confirmation if none is needed.
     fn next_experiment(&mut self, now: f64) -> ProbeStage {
-        let is_possible = self.stop.is_none() && self.sent < self.measure_budget();
+        let is_possible = self.stop.is_none() && self.sent < self.bounds.measure_budget();
         let found = if is_possible { self.evidence.fit(FitScope::All) } else { None };
         let latency = self.latency();
         let next = found
@@ -398,10 +386,7 @@ impl ProbeState {
         let max_span = if self.max_wait > 0.0 { self.max_wait } else { f64::INFINITY };
         let span = max_rejection_span(&self.evidence.history).min(max_span);
         let run = max_accepted_run(&self.evidence.history);
-        let pause = match self.limit {
-            LimitFinding::Cap { .. } => latency.clamp(0.05, 2.0),
-            _ => (1.2 * span).max(0.5).max(latency) * 2_f64.powi(self.confirmations as i32),
-        };
+        let pause = pause_before(self.limit, latency, span, self.confirmations);
         let max_seconds = self.bounds.max_seconds - now - pause;
         let max_requests = self.bounds.max_requests.saturating_sub(self.sent);
         let Some(confirmation) =

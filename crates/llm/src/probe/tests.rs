@@ -255,7 +255,7 @@ struct Provider {
     cap: Option<f64>,
 }
 
-const PROVIDERS: [Provider; 13] = [
+const PROVIDERS: [Provider; 17] = [
     Provider {
         profile: "latency = { kind = \"uniform\", min_ms = 1200, max_ms = 2800 }\nretry_after = \"2s\"\n\
                   requests = { rate_per_s = 8, burst = 8 }",
@@ -329,12 +329,47 @@ const PROVIDERS: [Provider; 13] = [
         rate: Some(10.0),
         cap: None,
     },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 600 }\nretry_after = \"exact\"\n\
+                  window = { requests = 20, seconds = 5, phase_s = 2.3 }",
+        rate: Some(4.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 600 }\nretry_after = \"ceil\"\n\
+                  window = { requests = 37, seconds = 7, phase_s = 0.7 }",
+        rate: Some(37.0 / 7.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 600 }\nretry_after = \"ceil\"\n\
+                  window = { requests = 100, seconds = 10, phase_s = 4.1 }",
+        rate: Some(10.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 600 }\nretry_after = \"ceil\"\n\
+                  sliding_window = { requests = 30, seconds = 10 }",
+        rate: Some(3.0),
+        cap: None,
+    },
 ];
 
 #[tokio::test(start_paused = true)]
-async fn kind_and_value_of_the_limit_are_found() {
+async fn kind_and_value_of_the_limit_are_found_with_announced_waits() {
+    assert_providers_are_found(|profile| profile.contains("retry_after")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn kind_and_value_of_the_limit_are_found_without_announced_waits() {
+    assert_providers_are_found(|profile| !profile.contains("retry_after")).await;
+}
+
+/// Checks that the probe finds the limits of some providers.
+async fn assert_providers_are_found(is_selected: fn(&str) -> bool) {
     let mut wrong = Vec::new();
-    for Provider { profile, rate, cap } in PROVIDERS {
+    let selected = PROVIDERS.into_iter().filter(|provider| is_selected(provider.profile));
+    for Provider { profile, rate, cap } in selected {
         // With a fixed latency, all seeds give the same result.
         let seeds = if profile.contains("fixed") { 1 } else { 5 };
         for seed in 0..seeds {
