@@ -13,6 +13,8 @@ const SPACED_REQUESTS: u32 = 20;
 const CAP_TEST_REQUESTS: u32 = 6;
 /// Interval of that experiment as a share of the shortest latency: no request has ended by then.
 const CAP_TEST_INTERVAL: f64 = 0.7;
+/// Maximum number of these experiments.
+const MAX_CAP_TESTS: u32 = 3;
 /// Rate per second that is tried before slower ones, with which an experiment would take most of the time.
 const MIN_SPACED_RATE: f64 = 3.0;
 /// Maximum number of experiments that distinguish a bucket from a window.
@@ -56,6 +58,9 @@ pub(super) struct ExperimentPlanner {
     experiments: u32,
     /// Whether the experiment that distinguishes a cap from a rate was planned.
     pub(super) is_cap_tested: bool,
+    cap_tests: u32,
+    /// Shortest latency before the last of these experiments, in seconds.
+    cap_test_latency: f64,
     /// Experiments in a row that did not narrow the plausible rates.
     stale_experiments: u32,
     last_uncertainty: f64,
@@ -71,6 +76,8 @@ impl ExperimentPlanner {
             max_connections,
             experiments: 0,
             is_cap_tested: false,
+            cap_tests: 0,
+            cap_test_latency: 0.0,
             stale_experiments: 0,
             last_uncertainty: f64::INFINITY,
             window_tests: 0,
@@ -101,12 +108,17 @@ impl ExperimentPlanner {
 
     /// A cap rejects the next request as long as none has ended; a rate limit has restored quota.
     fn test_cap(&mut self, evidence: &Evidence, found: &Fit) -> Option<Experiment> {
-        if self.is_cap_tested {
+        // If responses arrived sooner than expected, the cap may not have been exceeded.
+        let latency = evidence.min_latency();
+        let is_conclusive = self.is_cap_tested && latency > 0.9 * self.cap_test_latency;
+        if is_conclusive || self.cap_tests >= MAX_CAP_TESTS {
             return None;
         }
         self.is_cap_tested = true;
+        self.cap_tests += 1;
+        self.cap_test_latency = latency;
         let burst = (found.cap.connections as u32).clamp(1, self.max_connections);
-        let spacing = CAP_TEST_INTERVAL * evidence.min_latency();
+        let spacing = CAP_TEST_INTERVAL * latency;
         Some(Experiment { burst, spacing, requests: burst + CAP_TEST_REQUESTS })
     }
 
