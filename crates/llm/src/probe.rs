@@ -2,33 +2,47 @@
 //!
 //! A probe sends requests until the provider rejects some, and determines whether the rejections depend on
 //! the number of requests in flight or on the number per time. A state machine (`state`) decides what to send
-//! next, and a pure function (`limit_kind`) classifies the rejections. This module adds the clock and the
-//! client.
+//! next, and a pure function (`fit`) compares the outcomes with those that each kind of limit predicts. This
+//! module adds the clock and the client.
 
+mod bounds;
+mod bucket;
+mod conclusion;
+mod confirmation;
+mod event;
+mod evidence;
+mod experiment;
+mod finding;
+mod fit;
 mod headers;
 mod level;
-mod limit_kind;
 mod pacer;
 mod recommendation;
 mod sample;
+mod search;
+mod stage;
 mod state;
 #[cfg(test)]
 mod tests;
+mod threshold;
+mod window;
 
+pub use finding::{LimitFinding, ProbeStop};
 pub use headers::HeaderLimit;
 pub use level::{LevelPurpose, ProbeLevel};
 pub use recommendation::{Recommendation, connections_for_rate};
-pub use state::{LimitFinding, ProbeStop};
 
 use crate::{Call, CallContext, CallError, Client, Model, quota};
 use bakeoff_core::{ErrorKind, Message, NanoDollars, Request, Usage};
 use bakeoff_pace::{Limits, Strategy};
+use bounds::ProbeBounds;
 use futures_util::StreamExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use headers::{HeaderLimits, seconds_until_restored};
 use sample::SampleOutcome;
-use state::{NextAction, ProbeBounds, ProbeState};
+use stage::NextAction;
+use state::ProbeState;
 use std::time::Duration;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -168,6 +182,8 @@ pub struct ProbeReport {
     pub requests: u32,
     /// Median latency without overload, in seconds.
     pub seconds_per_request: f64,
+    /// Latency that nine of ten requests do not exceed, in seconds.
+    pub slow_seconds_per_request: f64,
     /// Mean tokens of an accepted request.
     pub tokens_per_request: f64,
     /// Cost; `None` when the price is unknown.
@@ -190,6 +206,7 @@ impl ProbeReport {
             last_failure: None,
             requests: 0,
             seconds_per_request: 0.0,
+            slow_seconds_per_request: 0.0,
             tokens_per_request: 0.0,
             cost: None,
             seconds: 0.0,
@@ -343,9 +360,6 @@ impl ProbeTotals {
                         self.longest_wait = self.longest_wait.max(quota.retry_after);
                         let wait = quota.retry_after.map(|wait| wait.as_secs_f64());
                         let reset = seconds_until_restored(&quota);
-                        if quota.readings.iter().any(|reading| reading.remaining < 1.0) {
-                            state.note_rate_limit();
-                        }
                         state.record_outcome(now, number, SampleOutcome::Rejected, wait, reset);
                     }
                     ErrorKind::Transient | ErrorKind::Timeout | ErrorKind::MalformedResponse => {
@@ -365,8 +379,13 @@ impl ProbeTotals {
 
     fn into_report(self, state: ProbeState, seconds: f64) -> ProbeReport {
         let seconds_per_request = state.latency();
+        let slow_seconds_per_request = state.slow_latency();
         ProbeReport {
-            recommendation: Recommendation::new(state.limit, seconds_per_request, &self.headers),
+            recommendation: Recommendation::new(
+                state.limit,
+                slow_seconds_per_request,
+                &self.headers,
+            ),
             limit: state.limit,
             is_confirmed: state.is_confirmed,
             stop: state.stop,
@@ -375,6 +394,7 @@ impl ProbeTotals {
             last_failure: self.last_failure,
             requests: state.requests(),
             seconds_per_request,
+            slow_seconds_per_request,
             tokens_per_request: match self.accepted {
                 0 => 0.0,
                 accepted => self.tokens as f64 / accepted as f64,

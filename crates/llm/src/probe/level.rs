@@ -83,3 +83,18 @@ impl ProbeLevel {
         }
     }
 }
+
+/// Returns the median latency of the last level without rejections, in seconds.
+pub(super) fn unloaded_latency(levels: &[ProbeLevel]) -> Option<f64> {
+    let unloaded = levels.iter().rev().filter(|level| level.rejected == 0);
+    unloaded.filter_map(|level| level.p50_seconds).next()
+}
+
+/// Returns the concurrency from which more requests in flight only increase the latency, if `level` is the
+/// first one with such an increase.
+pub(super) fn find_knee(levels: &[ProbeLevel], level: &ProbeLevel) -> Option<f64> {
+    let (first, before) = (levels.first()?, levels.last()?);
+    let (alone, before, now) = (first.p50_seconds?, before.p50_seconds?, level.p50_seconds?);
+    let is_slow = level.connections >= 4 && now > 1.8 * alone && now > 1.6 * before;
+    is_slow.then(|| f64::from(level.connections) * alone / now)
+}

@@ -3,7 +3,7 @@
 //! After a rejection requests are sent one at a time. Every batch that is accepted doubles the size of the
 //! next one.
 
-use super::state::NextAction;
+use super::stage::NextAction;
 
 /// Minimum pause after a rejection, in seconds.
 const MIN_PAUSE: f64 = 0.002;

@@ -1,7 +1,9 @@
 //! Recommended settings, slightly below the measured limit.
 
+use super::confirmation::{SAFETY_FACTOR, recommended_connections};
+use super::finding::LimitFinding;
 use super::headers::HeaderLimits;
-use super::state::{LimitFinding, SAFETY_FACTOR, recommended_connections};
+
 use bakeoff_pace::{Connections, Dimension, Limits, Strategy};
 use std::fmt;
 
@@ -10,7 +12,8 @@ use std::fmt;
 pub struct Recommendation(Limits);
 
 impl Recommendation {
-    /// Returns the settings for a finding, or `None` if nothing is known.
+    /// Returns the settings for a finding, or `None` if nothing is known. `latency` is that of a slow request in
+    /// seconds.
     pub(super) fn new(
         limit: LimitFinding,
         latency: f64,
@@ -25,11 +28,10 @@ impl Recommendation {
             LimitFinding::Knee { connections } => {
                 Limits::fixed((connections.round() as u32).max(1))
             }
-            LimitFinding::Rate { per_second } => {
+            LimitFinding::Rate { per_second } => paced(below(per_second * 60.0), u32::MAX, latency),
+            LimitFinding::RateAndCap { per_second, connections } => {
                 let rpm = below(per_second * 60.0);
-                // The burst that the provider allows is unknown, and a steady pace needs none.
-                let paced = Limits::new(Strategy::Proactive).rpm(rpm).burst(1);
-                paced.connections(connections_for_rate(rpm, latency))
+                paced(rpm, recommended_connections(connections), latency)
             }
             LimitFinding::NotReached { connections } => {
                 match headers.per_minute(Dimension::Requests) {
@@ -59,6 +61,12 @@ impl Recommendation {
             _ => None,
         }
     }
+}
+
+/// Returns settings for a rate. The burst that the provider allows is unknown, and a steady pace needs none.
+fn paced(rpm: u64, max_connections: u32, latency: f64) -> Limits {
+    let connections = connections_for_rate(rpm, latency).min(max_connections);
+    Limits::new(Strategy::Proactive).rpm(rpm).burst(1).connections(connections)
 }
 
 /// Returns the requests in flight that a rate needs: requests per minute × seconds per request / 60, rounded

@@ -1,101 +1,35 @@
 //! The state machine of a probe, without clock, tasks or network.
 //!
-//! It doubles the requests in flight level by level until a request is rejected. Then it stays just above the
-//! limit until the rejections show its kind, and finally tries the settings that it will recommend.
+//! It doubles the requests in flight level by level until a request is rejected. Then it sends requests for
+//! which the plausible kinds of limits predict different outcomes, until one kind is left and its value is
+//! known. Finally it tries the settings that it will recommend.
+//!
+//! Without announced waits, these requests poll the provider just above the limit (`pacer`). With announced
+//! waits polling would only show that the wait was long enough, so there are experiments instead (`experiment`).
 
-use super::level::{LevelPurpose, ProbeLevel};
-use super::limit_kind::{LimitKind, classify, peak_concurrency};
+use super::bounds::ProbeBounds;
+use super::conclusion::{conclude, is_cap_known, is_rate_known, refutes_cap};
+use super::confirmation::{Confirmation, pause_before};
+use super::evidence::Evidence;
+use super::experiment::ExperimentPlanner;
+use super::finding::{LimitFinding, ProbeStop};
+use super::fit::FitScope;
+use super::level::{ProbeLevel, find_knee, unloaded_latency};
 use super::pacer::MeasurePacer;
-use super::sample::{RequestSample, SampleOutcome, median_latency, quantile};
-use std::collections::BTreeMap;
+use super::sample::{
+    RequestSample, SampleOutcome, max_accepted_run, max_rejection_span, median_latency,
+    peak_concurrency,
+};
+use super::stage::{LevelProgress, NextAction, ProbeStage};
 
-/// Share of the measured limit that is recommended.
-pub(super) const SAFETY_FACTOR: f64 = 0.95;
+/// Minimum ratio of the latency for which connections are recommended and the median latency.
+const MIN_LATENCY_MARGIN: f64 = 1.2;
 /// Maximum pause between levels that the provider did not ask for, in seconds.
 const MAX_PAUSE: f64 = 20.0;
 /// The same for the ramp, before the first rejection.
 const MAX_RAMP_PAUSE: f64 = 3.0;
 /// Maximum number of attempts to confirm a recommendation; each rejected one lowers it.
 const MAX_CONFIRMATIONS: u32 = 4;
-/// Maximum number of requests that a ramp level sends beyond its connections, so that it lasts longer than
-/// one burst.
-const MAX_EXTRA_REQUESTS: u32 = 8;
-
-/// ProbeBounds of a probe. Times are seconds since its start.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct ProbeBounds {
-    pub(super) max_requests: u32,
-    pub(super) max_connections: u32,
-    pub(super) max_seconds: f64,
-}
-
-/// NextAction action of the probe.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum NextAction {
-    /// Send a request.
-    Send,
-    /// Wait until this time, or until a request finishes.
-    WaitUntil(f64),
-    /// Wait until a request finishes.
-    WaitForOutcome,
-    /// The probe is finished.
-    Done,
-}
-
-/// Limit of a model, as found by a probe.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum LimitFinding {
-    /// No request was rejected.
-    NotReached {
-        /// Highest number of requests in flight that was tried.
-        connections: u32,
-    },
-    /// The number of requests in flight is limited.
-    Cap {
-        /// Maximum number of requests in flight.
-        connections: f64,
-    },
-    /// The number of requests per time is limited.
-    Rate {
-        /// Maximum number of requests per second.
-        per_second: f64,
-    },
-    /// No request was rejected, but more requests in flight only increase the latency.
-    Knee {
-        /// Number of requests in flight from which the latency increases.
-        connections: f64,
-    },
-    /// The limit was not determined.
-    Unknown,
-}
-
-/// Reason why a probe ended early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProbeStop {
-    /// The maximum number of requests was reached.
-    Requests,
-    /// The maximum duration was reached.
-    Time,
-    /// The maximum cost was reached.
-    Cost,
-    /// Every request was rejected.
-    AllRejected,
-    /// Most requests failed for reasons other than a limit.
-    Failures,
-    /// A quota is exhausted.
-    Quota,
-    /// [`super::ProbeConfig::stop`] was cancelled.
-    Interrupted,
-}
-
-/// Stage of a probe. `spacing` is the time between two requests in seconds.
-#[derive(Debug, Clone, Copy)]
-enum ProbeStage {
-    Ramp { connections: u32 },
-    Measure(MeasurePacer),
-    Confirm { connections: u32, spacing: Option<f64>, requests: u32 },
-    Over,
-}
 
 /// State of a probe.
 #[derive(Debug)]
@@ -104,23 +38,27 @@ pub(super) struct ProbeState {
     stage: ProbeStage,
     /// Whether the current level sends no more requests.
     is_closing: bool,
-    /// Samples of the current level.
-    samples: Vec<RequestSample>,
-    /// Samples of finished levels since the first rejection.
-    evidence: Vec<RequestSample>,
-    /// Requests in flight: send time by number.
-    in_flight: BTreeMap<u64, f64>,
+    evidence: Evidence,
+    planner: ExperimentPlanner,
     sent: u32,
     sent_in_level: u32,
     last_sent: f64,
     not_before: f64,
     /// Time when all limits are restored according to the headers.
     restored_at: f64,
-    /// Longest time for which all requests were rejected.
-    max_rejection_span: f64,
+    /// Start of the current level.
+    level_start: f64,
     confirmations: u32,
-    /// Whether the limit is known to be a rate: the provider reported it, or a cap was refuted.
+    /// Highest rate per second that was not rejected by a confirmation.
+    max_rate: f64,
+    /// Whether a cap was refuted.
     is_rate: bool,
+    /// Longest wait that a rejection announced, in seconds; 0 without announcements.
+    max_wait: f64,
+    /// Whether the measurement ended because kind and value of the limit are known.
+    is_known: bool,
+    /// Number of samples from which the measurement is assessed again.
+    next_assessment: usize,
     pub(super) levels: Vec<ProbeLevel>,
     pub(super) limit: LimitFinding,
     pub(super) is_confirmed: bool,
@@ -133,17 +71,20 @@ impl ProbeState {
             bounds,
             stage: ProbeStage::Ramp { connections: 1 },
             is_closing: false,
-            samples: Vec::new(),
-            evidence: Vec::new(),
-            in_flight: BTreeMap::new(),
+            evidence: Evidence::default(),
+            planner: ExperimentPlanner::new(bounds.max_connections),
             sent: 0,
             sent_in_level: 0,
             last_sent: f64::NEG_INFINITY,
             not_before: 0.0,
             restored_at: 0.0,
-            max_rejection_span: 0.0,
+            level_start: 0.0,
             confirmations: 0,
+            max_rate: f64::INFINITY,
             is_rate: false,
+            max_wait: 0.0,
+            is_known: false,
+            next_assessment: 0,
             levels: Vec::new(),
             limit: LimitFinding::Unknown,
             is_confirmed: false,
@@ -155,26 +96,32 @@ impl ProbeState {
     pub(super) fn next(&mut self, now: f64) -> NextAction {
         loop {
             if let ProbeStage::Over = self.stage {
-                return if self.in_flight.is_empty() {
+                return if self.evidence.in_flight.is_empty() {
                     NextAction::Done
                 } else {
                     NextAction::WaitForOutcome
                 };
             }
             if self.is_closing {
-                if !self.in_flight.is_empty() {
+                if !self.evidence.in_flight.is_empty() {
                     return NextAction::WaitForOutcome;
                 }
-                if self.is_premature() {
-                    self.is_closing = false;
-                } else {
-                    self.close_level(now);
+                if self.is_known
+                    && self.stop.is_none()
+                    && matches!(self.stage, ProbeStage::Measure(_))
+                {
+                    // The last outcomes may contradict the conclusion that closed the measurement.
+                    self.next_assessment = 0;
+                    self.assess_measurement();
+                    if !self.is_known && self.sent < self.bounds.measure_budget() {
+                        continue;
+                    }
+                    self.is_closing = true;
                 }
+                self.close_level(now);
                 continue;
             }
-            if let ProbeStage::Confirm { requests, .. } = self.stage
-                && self.sent_in_level >= requests.max(1)
-            {
+            if self.stage.is_confirmed(self.sent_in_level, now - self.level_start) {
                 // Checked before the bounds: the confirmation was planned within them, so its end is not
                 // early.
                 self.is_closing = true;
@@ -195,7 +142,10 @@ impl ProbeState {
 
     /// Records that a request was sent.
     pub(super) fn record_sent(&mut self, now: f64, number: u64) {
-        self.in_flight.insert(number, now);
+        self.evidence.in_flight.insert(number, now);
+        if self.sent_in_level == 0 {
+            self.level_start = now;
+        }
         self.sent += 1;
         self.sent_in_level += 1;
         self.last_sent = now;
@@ -214,14 +164,15 @@ impl ProbeState {
         wait: Option<f64>,
         reset: Option<f64>,
     ) {
-        let Some(sent) = self.in_flight.remove(&number) else { return };
-        self.samples.push(RequestSample { sent, ended: now, outcome });
+        let Some(sent) = self.evidence.in_flight.remove(&number) else { return };
+        self.evidence.level.push(RequestSample { sent, ended: now, outcome });
         if let Some(reset) = reset {
             self.restored_at = now + reset;
         }
         if outcome == SampleOutcome::Rejected {
             // No request is sent during the wait that the provider asks for.
             self.not_before = self.not_before.max(now + wait.unwrap_or(0.0));
+            self.max_wait = self.max_wait.max(wait.unwrap_or(0.0));
             if let ProbeStage::Measure(pacer) = &mut self.stage {
                 pacer.record_rejection(now);
             }
@@ -229,18 +180,8 @@ impl ProbeState {
         if let ProbeStage::Measure(_) = self.stage
             && !self.is_closing
         {
-            let kind = self.limit_kind(false);
-            self.is_closing = matches!(kind, LimitKind::Cap(_) | LimitKind::Rate { .. });
-            if let (LimitKind::UnmeasuredRate, ProbeStage::Measure(pacer)) = (kind, &mut self.stage)
-            {
-                pacer.is_rate = true;
-            }
+            self.assess_measurement();
         }
-    }
-
-    /// Records that the headers of a rejection report an exhausted rate limit.
-    pub(super) fn note_rate_limit(&mut self) {
-        self.is_rate = true;
     }
 
     /// Ends the probe early; the report contains what is known so far.
@@ -250,7 +191,7 @@ impl ProbeState {
     }
 
     pub(super) fn in_flight_count(&self) -> usize {
-        self.in_flight.len()
+        self.evidence.in_flight.len()
     }
 
     /// Returns the number of requests sent.
@@ -260,101 +201,76 @@ impl ProbeState {
 
     /// Returns the median latency of the last level without rejections, in seconds.
     pub(super) fn latency(&self) -> f64 {
-        let unloaded = self.levels.iter().rev().filter(|level| level.rejected == 0);
-        let of_level = unloaded.filter_map(|level| level.p50_seconds).next();
-        of_level.or_else(|| median_latency(&self.samples)).unwrap_or(0.1)
+        let of_levels = unloaded_latency(&self.levels);
+        of_levels.or_else(|| median_latency(&self.evidence.level)).unwrap_or(0.1)
+    }
+
+    /// Returns the latency that nine of ten requests do not exceed, and at least a fifth more than the median.
+    pub(super) fn slow_latency(&self) -> f64 {
+        self.evidence.slow_latency().max(MIN_LATENCY_MARGIN * self.latency())
     }
 
     fn next_of_level(&mut self, now: f64) -> Option<NextAction> {
-        let in_flight = self.in_flight.len() as u32;
-        let rejected = self.samples.iter().filter(|s| s.is_rejected()).count() as u32;
-        let (acceptance_delay, measure_budget) = (self.acceptance_delay(), self.measure_budget());
-        match &mut self.stage {
-            ProbeStage::Ramp { connections } => {
-                let requests = *connections + (*connections).min(MAX_EXTRA_REQUESTS);
-                if self.sent_in_level >= requests || rejected > *connections / 8 {
-                    return None;
-                }
-                Some(if in_flight < *connections {
-                    NextAction::Send
-                } else {
-                    NextAction::WaitForOutcome
-                })
-            }
-            ProbeStage::Measure(pacer) => {
-                if self.sent >= measure_budget {
-                    return None;
-                }
-                Some(pacer.next(now, in_flight, acceptance_delay, self.bounds.max_connections))
-            }
-            ProbeStage::Confirm { connections, spacing, requests } => {
-                if self.sent_in_level >= *requests || rejected > 0 {
-                    return None;
-                }
-                let at = self.last_sent + spacing.unwrap_or(0.0);
-                Some(match in_flight < *connections {
-                    true if at > now => NextAction::WaitUntil(at),
-                    true => NextAction::Send,
-                    false => NextAction::WaitForOutcome,
-                })
-            }
-            ProbeStage::Over => None,
+        let is_measuring = matches!(self.stage, ProbeStage::Measure(_) | ProbeStage::Experiment(_));
+        if is_measuring && self.sent >= self.bounds.measure_budget() {
+            return None;
+        }
+        let progress = LevelProgress {
+            now,
+            sent: self.sent_in_level,
+            last_sent: self.last_sent,
+            in_flight: self.evidence.in_flight.len() as u32,
+            rejected: self.evidence.level_counts().1 as u32,
+            acceptance_delay: self.evidence.acceptance_delay(self.latency()),
+            max_connections: self.bounds.max_connections,
+        };
+        self.stage.next(progress)
+    }
+
+    /// Ends the measurement when the kind and the value of the limit are known.
+    fn assess_measurement(&mut self) {
+        let count = self.evidence.count();
+        if count < self.next_assessment {
+            return;
+        }
+        self.next_assessment = count + (count / 10).max(4);
+        let Some(found) = self.evidence.fit(FitScope::Simple) else { return };
+        let is_rate = self.is_rate || refutes_cap(&found);
+        self.is_known = match is_rate {
+            true => is_rate_known(&self.evidence, &found),
+            false => is_cap_known(&self.evidence, &found),
+        };
+        self.is_closing = self.is_known;
+        if let ProbeStage::Measure(pacer) = &mut self.stage {
+            pacer.is_rate = is_rate;
         }
     }
 
-    /// Returns the number of requests after which measuring ends; a tenth is left for the confirmation.
-    fn measure_budget(&self) -> u32 {
-        self.bounds.max_requests - self.bounds.max_requests / 10
-    }
-
-    /// Whether the last outcomes contradict the conclusion that closed the measurement.
-    fn is_premature(&self) -> bool {
-        let can_continue = self.stop.is_none() && self.sent < self.measure_budget();
-        let is_open =
-            || matches!(self.limit_kind(false), LimitKind::Unclear | LimitKind::UnmeasuredRate);
-        matches!(self.stage, ProbeStage::Measure(_)) && can_continue && is_open()
-    }
-
-    /// Returns the time in flight after which a request counts as accepted; rejections arrive sooner.
-    fn acceptance_delay(&self) -> f64 {
-        let all = self.evidence.iter().chain(&self.samples);
-        let rejections = all.filter(|s| s.is_rejected()).map(RequestSample::latency);
-        let median = quantile(rejections, 0.5).unwrap_or(0.0);
-        (4.0 * median).clamp(0.002, (0.5 * self.latency()).max(0.002))
-    }
-
-    /// Classifies all samples since the first rejection.
-    fn limit_kind(&self, is_final: bool) -> LimitKind {
-        let mut all: Vec<RequestSample> =
-            self.evidence.iter().chain(&self.samples).copied().collect();
-        all.sort_by(|one, other| one.sent.total_cmp(&other.sent));
-        let horizon = self.in_flight.values().copied().fold(f64::INFINITY, f64::min);
-        classify(&all, horizon, self.is_rate, is_final)
-    }
-
     fn close_level(&mut self, now: f64) {
-        let (purpose, connections, spacing) = match self.stage {
-            ProbeStage::Ramp { connections } => (LevelPurpose::Ramp, connections, None),
-            ProbeStage::Measure(pacer) => (LevelPurpose::Measure, pacer.max_in_flight, None),
-            ProbeStage::Confirm { connections, spacing, .. } => {
-                (LevelPurpose::Confirm, connections, spacing)
-            }
-            ProbeStage::Over => return,
-        };
-        let level = ProbeLevel::new(purpose, connections, spacing, &self.samples);
+        let Some((purpose, connections, spacing)) = self.stage.load() else { return };
+        let level = ProbeLevel::new(purpose, connections, spacing, &self.evidence.level);
+        self.evidence.history.append(&mut self.evidence.level);
         let next = match self.stage {
             ProbeStage::Ramp { connections } => self.after_ramp(now, connections, &level),
-            ProbeStage::Measure(_) => self.after_measure(now),
-            ProbeStage::Confirm { .. } => self.after_confirm(now, &level),
+            ProbeStage::Measure(_) => {
+                self.conclude();
+                self.confirm(now)
+            }
+            ProbeStage::Experiment(_) => self.next_experiment(now),
+            ProbeStage::Confirm(confirmation) => self.after_confirm(now, confirmation, &level),
             ProbeStage::Over => ProbeStage::Over,
         };
         if level.sent > 0 {
             self.levels.push(level);
         }
-        self.samples.clear();
         self.sent_in_level = 0;
         self.is_closing = false;
         self.stage = if self.stop.is_some() { ProbeStage::Over } else { next };
+        let is_over = matches!(self.stage, ProbeStage::Over);
+        if is_over && self.max_rate.is_finite() && !self.is_confirmed {
+            // A confirmation was rejected, and no other one passed.
+            self.limit = LimitFinding::Unknown;
+        }
     }
 
     fn after_ramp(&mut self, now: f64, connections: u32, level: &ProbeLevel) -> ProbeStage {
@@ -365,7 +281,7 @@ impl ProbeState {
             if level.accepted >= connections {
                 self.limit = LimitFinding::NotReached { connections };
             }
-            if let Some(knee) = self.find_knee(level) {
+            if let Some(knee) = find_knee(&self.levels, level) {
                 self.limit = LimitFinding::Knee { connections: knee };
                 return ProbeStage::Over;
             }
@@ -382,92 +298,104 @@ impl ProbeState {
             self.stop.get_or_insert(ProbeStop::AllRejected);
         }
         if self.stop.is_some() {
-            self.conclude(true);
+            self.conclude();
         }
-        self.evidence.extend_from_slice(&self.samples);
-        let accepted: Vec<RequestSample> =
-            self.evidence.iter().copied().filter(RequestSample::is_accepted).collect();
-        let peak = peak_concurrency(&accepted).max(1.0) as u32;
+        self.measure(now)
+    }
+
+    /// Returns the level that determines the kind and the value of the limit.
+    fn measure(&mut self, now: f64) -> ProbeStage {
+        if self.max_wait > 0.0 {
+            return self.next_experiment(now);
+        }
+        self.next_assessment = 0;
+        let peak = peak_concurrency(&self.evidence.history).max(1.0) as u32;
         ProbeStage::Measure(MeasurePacer::new(now, peak + (peak / 8).max(2), self.latency() / 4.0))
     }
 
-    /// Returns the concurrency from which more requests in flight only increase the latency.
-    fn find_knee(&self, level: &ProbeLevel) -> Option<f64> {
-        let (first, before) = (self.levels.first()?, self.levels.last()?);
-        let (alone, before, now) = (first.p50_seconds?, before.p50_seconds?, level.p50_seconds?);
-        let is_slow = level.connections >= 4 && now > 1.8 * alone && now > 1.6 * before;
-        is_slow.then(|| f64::from(level.connections) * alone / now)
-    }
-
-    fn after_measure(&mut self, now: f64) -> ProbeStage {
-        self.conclude(true);
-        self.evidence.extend_from_slice(&self.samples);
+    /// Returns the experiment that distinguishes the plausible limits, or the confirmation if none is needed.
+    fn next_experiment(&mut self, now: f64) -> ProbeStage {
+        let is_possible = self.stop.is_none() && self.sent < self.bounds.measure_budget();
+        let found = if is_possible { self.evidence.fit(FitScope::All) } else { None };
+        let latency = self.latency();
+        let next = found
+            .and_then(|found| self.planner.next(&self.evidence, &found, self.is_rate, latency));
+        if let Some(experiment) = next {
+            return ProbeStage::Experiment(experiment);
+        }
+        self.conclude();
         self.confirm(now)
     }
 
-    /// Sets the limit from the samples.
-    fn conclude(&mut self, is_final: bool) {
-        match self.limit_kind(is_final) {
-            LimitKind::Cap(connections) => self.limit = LimitFinding::Cap { connections },
-            LimitKind::Rate { per_second, max_rejection_span } => {
-                self.limit = LimitFinding::Rate { per_second };
-                self.max_rejection_span = max_rejection_span;
-            }
-            LimitKind::UnmeasuredRate | LimitKind::Unclear => self.limit = LimitFinding::Unknown,
+    /// Sets the limit from the evidence.
+    fn conclude(&mut self) {
+        let is_cap_tested = self.planner.is_cap_tested || self.is_known;
+        let is_complete = self.stop.is_none() || self.max_wait == 0.0;
+        if let Some(limit) = conclude(&self.evidence, self.is_rate, is_cap_tested, is_complete) {
+            self.limit = limit.at_most(self.max_rate);
         }
     }
 
-    fn after_confirm(&mut self, now: f64, level: &ProbeLevel) -> ProbeStage {
+    fn after_confirm(
+        &mut self,
+        now: f64,
+        confirmation: Confirmation,
+        level: &ProbeLevel,
+    ) -> ProbeStage {
         if level.rejected == 0 {
-            self.is_confirmed = level.accepted > 0 && self.stop.is_none();
+            self.is_confirmed = confirmation.is_passed(level.accepted) && self.stop.is_none();
             return ProbeStage::Over;
         }
+        self.confirmations += 1;
         match &mut self.limit {
-            // Rejections below the cap refute it: the limit is a rate. The samples so far are discarded,
-            // because a rate can be measured only under overload.
-            LimitFinding::Cap { connections } if self.confirmations > 0 || *connections < 2.0 => {
+            // Rejections below the cap refute it: the limit is a rate.
+            LimitFinding::Cap { connections } if self.confirmations > 1 || *connections < 2.0 => {
                 self.is_rate = true;
-                self.evidence.clear();
-                let cap = *connections as u32;
-                return ProbeStage::Measure(MeasurePacer::new(now, cap + 2, self.latency() / 4.0));
+                return self.measure(now);
             }
             LimitFinding::Cap { connections } => *connections = (*connections * 0.9).max(1.0),
-            LimitFinding::Rate { per_second } => *per_second *= 0.9,
+            // Without an accepted request, the pause before was too short.
+            LimitFinding::Rate { per_second } | LimitFinding::RateAndCap { per_second, .. }
+                if level.accepted > 0 =>
+            {
+                self.max_rate = self.max_rate.min(0.9 * *per_second);
+                self.is_rate = true;
+                // The rejection is new evidence.
+                if self.max_wait > 0.0 {
+                    return self.next_experiment(now);
+                }
+                self.conclude();
+                if self.limit == LimitFinding::Unknown {
+                    return self.measure(now);
+                }
+            }
             _ => {}
         }
-        self.confirmations += 1;
         self.confirm(now)
     }
 
     /// Pauses, and returns the level that tries the recommendation.
     fn confirm(&mut self, now: f64) -> ProbeStage {
         if self.confirmations >= MAX_CONFIRMATIONS {
+            // Settings that were rejected so often are not worth recommending.
+            self.limit = LimitFinding::Unknown;
             return ProbeStage::Over;
         }
-        let left = self.bounds.max_requests.saturating_sub(self.sent);
         let latency = self.latency();
-        match self.limit {
-            LimitFinding::Cap { connections } => {
-                let connections = recommended_connections(connections);
-                self.pause(now, latency.clamp(0.05, 2.0), MAX_PAUSE);
-                ProbeStage::Confirm {
-                    connections,
-                    spacing: None,
-                    requests: (2 * connections + 4).min(left),
-                }
-            }
-            LimitFinding::Rate { per_second } => {
-                let rate = SAFETY_FACTOR * per_second;
-                let backoff = 0.5 * 2_f64.powi(self.confirmations as i32);
-                let pause = (1.2 * self.max_rejection_span).max(backoff).max(latency);
-                self.pause(now, pause, MAX_PAUSE.max(pause));
-                let seconds = (1.2 * self.max_rejection_span).max(2.0);
-                let requests = ((rate * seconds).ceil() as u32).clamp(10, 60).min(left);
-                let connections = ((2.0 * rate * latency).ceil() as u32).max(8);
-                ProbeStage::Confirm { connections, spacing: Some(1.0 / rate), requests }
-            }
-            _ => ProbeStage::Over,
-        }
+        // Pauses of the probe are no rejections.
+        let max_span = if self.max_wait > 0.0 { self.max_wait } else { f64::INFINITY };
+        let span = max_rejection_span(&self.evidence.history).min(max_span);
+        let run = max_accepted_run(&self.evidence.history);
+        let pause = pause_before(self.limit, latency, span, self.confirmations);
+        let max_seconds = self.bounds.max_seconds - now - pause;
+        let max_requests = self.bounds.max_requests.saturating_sub(self.sent);
+        let Some(confirmation) =
+            Confirmation::new(self.limit, latency, span, run, max_seconds, max_requests)
+        else {
+            return ProbeStage::Over;
+        };
+        self.pause(now, pause, MAX_PAUSE.max(pause));
+        ProbeStage::Confirm(confirmation)
     }
 
     /// Sends nothing for `seconds`, or until the limits are restored according to the headers if that is
@@ -477,9 +405,4 @@ impl ProbeState {
         let seconds = seconds.max(until_restored).min(max_seconds);
         self.not_before = self.not_before.max(now + seconds);
     }
-}
-
-/// Returns the recommended number of requests in flight for a measured cap.
-pub(super) fn recommended_connections(connections: f64) -> u32 {
-    ((SAFETY_FACTOR * connections + 1e-9).floor() as u32).max(1)
 }

@@ -6,9 +6,13 @@ use bakeoff_sim::Profile;
 
 /// Creates a client whose simulated models have this profile.
 fn client(profile: &str) -> Client {
+    client_with_seed(profile, 0)
+}
+
+fn client_with_seed(profile: &str, seed: u64) -> Client {
     let text = format!("[[profile]]\n{profile}\n");
     let profile = Profile::parse_file_text(&text).unwrap().remove(0);
-    let simulator = bakeoff_sim::Config::default().profile(profile);
+    let simulator = bakeoff_sim::Config::default().profile(profile).seed(seed);
     Client::new(ClientConfig::default().simulator(simulator))
 }
 
@@ -44,79 +48,109 @@ async fn rejections(profile: &str, recommendation: Recommendation, calls: u64) -
     client.simulator.stats().refused.get(&429).copied().unwrap_or(0)
 }
 
-#[tokio::test(start_paused = true)]
-async fn cap_is_measured_and_recommendation_is_not_rejected() {
-    let latencies = [
-        "latency = { kind = \"fixed\", ms = 300 }",
-        "latency = { kind = \"fixed\", ms = 20 }",
-        "latency = { kind = \"lognormal\", median_ms = 800, sigma = 0.5 }",
-    ];
-    for latency in latencies {
-        for cap in [1, 2, 3, 5, 12, 20, 40, 70, 100, 200] {
-            for reject in [0, 10] {
-                let profile = format!("{latency}\nconcurrency = {cap}\nreject_ms = {reject}");
-                let report = run_probe(&profile).await;
-                let LimitFinding::Cap { connections } = report.limit else {
-                    panic!("{profile}: {report:#?}")
-                };
-                assert!(is_near(connections, f64::from(cap)), "{profile}: {report:#?}");
-                assert!(report.is_confirmed && report.stop.is_none(), "{profile}: {report:#?}");
-                let recommendation = report.recommendation.unwrap();
-                assert_eq!(
-                    rejections(&profile, recommendation, 900).await,
-                    0,
-                    "{profile}: {recommendation}"
-                );
-            }
-        }
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn rate_is_measured_and_recommendation_is_not_rejected() {
-    let limits = [
-        (5.0, "requests = { rate_per_s = 5, burst = 5 }"),
-        (2.0, "requests = { rate_per_s = 2, burst = 1 }"),
-        (5.0, "requests = { rate_per_s = 5, burst = 1 }"),
-        (8.0, "requests = { rate_per_s = 8, burst = 1 }"),
-        (5.0, "requests = { rate_per_s = 5, burst = 2 }"),
-        (5.0, "requests = { rate_per_s = 5, burst = 20 }"),
-        (20.0, "requests = { rate_per_s = 20, burst = 20 }"),
-        (20.0, "requests = { rate_per_s = 20, burst = 20 }\nheaders = \"openai\""),
-        (
-            20.0,
-            "requests = { rate_per_s = 20, burst = 20 }\nheaders = \"anthropic\"\nretry_after = \"ceil\"",
-        ),
-        (5.0, "requests = { rate_per_s = 5, burst = 5 }\nretry_after = \"exact\""),
-        (50.0, "requests = { rate_per_s = 50, burst = 5 }"),
-        (5.0, "window = { requests = 50, seconds = 10 }"),
-        (5.0, "window = { requests = 50, seconds = 10, phase_s = 6 }\nretry_after = \"ceil\""),
-        (10.0, "window = { requests = 10, seconds = 1 }"),
-    ];
+/// Checks that the probe finds caps with a latency, and that the recommended settings are not rejected.
+async fn assert_caps_are_found(latency: &str) {
     let mut wrong = Vec::new();
-    let latencies = [
-        "{ kind = \"fixed\", ms = 300 }",
-        "{ kind = \"fixed\", ms = 100 }",
-        "{ kind = \"fixed\", ms = 30 }",
-        "{ kind = \"lognormal\", median_ms = 300, sigma = 0.3 }",
-        "{ kind = \"lognormal\", median_ms = 800, sigma = 0.4 }",
-        "{ kind = \"lognormal\", median_ms = 2000, sigma = 0.5 }",
-    ];
-    for latency in latencies {
-        for (rate, limit) in limits {
-            let profile = format!("latency = {latency}\nreject_ms = 2\n{limit}");
+    for cap in [1, 2, 3, 5, 12, 20, 40, 70, 100, 200] {
+        for reject in [0, 10] {
+            let profile = format!("latency = {latency}\nconcurrency = {cap}\nreject_ms = {reject}");
             let report = run_probe(&profile).await;
             let rejected = match report.recommendation {
-                Some(recommendation) => rejections(&profile, recommendation, 400).await,
+                Some(recommendation) => rejections(&profile, recommendation, 4 * cap + 20).await,
                 None => 0,
             };
-            let is_right = matches!(report.limit, LimitFinding::Rate { per_second } if is_near(per_second, rate));
-            if !is_right || rejected > 0 {
+            let is_right = matches!(report.limit, LimitFinding::Cap { connections } if is_near(connections, cap as f64));
+            if !is_right || rejected > 0 || !report.is_confirmed || report.stop.is_some() {
                 wrong.push(format!("{profile}: {}", summary(&report, rejected)));
             }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn cap_is_found_at_300_ms() {
+    assert_caps_are_found("{ kind = \"fixed\", ms = 300 }").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn cap_is_found_at_20_ms() {
+    assert_caps_are_found("{ kind = \"fixed\", ms = 20 }").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn cap_is_found_at_varying_800_ms() {
+    assert_caps_are_found("{ kind = \"lognormal\", median_ms = 800, sigma = 0.5 }").await;
+}
+
+/// Limits of the tests of rates, with their requests per second.
+const RATES: [(f64, &str); 14] = [
+    (5.0, "requests = { rate_per_s = 5, burst = 5 }"),
+    (2.0, "requests = { rate_per_s = 2, burst = 1 }"),
+    (5.0, "requests = { rate_per_s = 5, burst = 1 }"),
+    (8.0, "requests = { rate_per_s = 8, burst = 1 }"),
+    (5.0, "requests = { rate_per_s = 5, burst = 2 }"),
+    (5.0, "requests = { rate_per_s = 5, burst = 20 }"),
+    (20.0, "requests = { rate_per_s = 20, burst = 20 }"),
+    (20.0, "requests = { rate_per_s = 20, burst = 20 }\nheaders = \"openai\""),
+    (
+        20.0,
+        "requests = { rate_per_s = 20, burst = 20 }\nheaders = \"anthropic\"\nretry_after = \"ceil\"",
+    ),
+    (5.0, "requests = { rate_per_s = 5, burst = 5 }\nretry_after = \"exact\""),
+    (50.0, "requests = { rate_per_s = 50, burst = 5 }"),
+    (5.0, "window = { requests = 50, seconds = 10 }"),
+    (5.0, "window = { requests = 50, seconds = 10, phase_s = 6 }\nretry_after = \"ceil\""),
+    (10.0, "window = { requests = 10, seconds = 1 }"),
+];
+
+/// Checks that the probe finds rates with a latency, and that the recommended settings are not rejected.
+async fn assert_rates_are_found(latency: &str) {
+    let mut wrong = Vec::new();
+    for (rate, limit) in RATES {
+        let profile = format!("latency = {latency}\nreject_ms = 2\n{limit}");
+        let report = run_probe(&profile).await;
+        let rejected = match report.recommendation {
+            Some(recommendation) => rejections(&profile, recommendation, 250).await,
+            None => 0,
+        };
+        let is_right =
+            matches!(report.limit, LimitFinding::Rate { per_second } if is_near(per_second, rate));
+        if !is_right || rejected > 0 {
+            wrong.push(format!("{profile}: {}", summary(&report, rejected)));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn rate_is_found_at_300_ms() {
+    assert_rates_are_found("{ kind = \"fixed\", ms = 300 }").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rate_is_found_at_100_ms() {
+    assert_rates_are_found("{ kind = \"fixed\", ms = 100 }").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rate_is_found_at_30_ms() {
+    assert_rates_are_found("{ kind = \"fixed\", ms = 30 }").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rate_is_found_at_varying_300_ms() {
+    assert_rates_are_found("{ kind = \"lognormal\", median_ms = 300, sigma = 0.3 }").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rate_is_found_at_varying_800_ms() {
+    assert_rates_are_found("{ kind = \"lognormal\", median_ms = 800, sigma = 0.4 }").await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn rate_is_found_at_varying_2000_ms() {
+    assert_rates_are_found("{ kind = \"lognormal\", median_ms = 2000, sigma = 0.5 }").await;
 }
 
 /// Summarises a report for a failure message.
@@ -212,4 +246,159 @@ async fn retry_after_is_respected() {
     assert_eq!(report.longest_wait, Some(Duration::from_secs(60)));
     let rejected: u32 = report.levels.iter().map(|level| level.rejected).sum();
     assert!(rejected <= 12, "{}", summary(&report, 0));
+}
+
+/// A provider of [`PROVIDERS`], and the limits that a probe must find.
+struct Provider {
+    profile: &'static str,
+    rate: Option<f64>,
+    cap: Option<f64>,
+}
+
+const PROVIDERS: [Provider; 17] = [
+    Provider {
+        profile: "latency = { kind = \"uniform\", min_ms = 1200, max_ms = 2800 }\nretry_after = \"2s\"\n\
+                  requests = { rate_per_s = 8, burst = 8 }",
+        rate: Some(8.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 500 }\nretry_after = \"1s\"\n\
+                  requests = { rate_per_s = 5, burst = 1 }",
+        rate: Some(5.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 500 }\nrequests = { rate_per_s = 2, burst = 20 }",
+        rate: Some(2.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"uniform\", min_ms = 500, max_ms = 1500 }\nretry_after = \"20s\"\n\
+                  concurrency = 30",
+        rate: None,
+        cap: Some(30.0),
+    },
+    Provider {
+        profile: "latency = { kind = \"uniform\", min_ms = 1000, max_ms = 3000 }\nretry_after = \"1s\"\n\
+                  concurrency = 8",
+        rate: None,
+        cap: Some(8.0),
+    },
+    Provider {
+        profile: "latency = { kind = \"uniform\", min_ms = 500, max_ms = 1500 }\nconcurrency = 10",
+        rate: None,
+        cap: Some(10.0),
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 500 }\nwindow = { requests = 37, seconds = 7 }",
+        rate: Some(37.0 / 7.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 500 }\nsliding_window = { requests = 60, seconds = 60 }",
+        rate: Some(1.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"uniform\", min_ms = 500, max_ms = 1500 }",
+        rate: None,
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 300 }\nrequests = { rate_per_s = 20, burst = 20 }\n\
+                  concurrency = 10",
+        rate: Some(20.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 2000 }\nrequests = { rate_per_s = 20, burst = 20 }\n\
+                  concurrency = 10",
+        rate: None,
+        cap: Some(10.0),
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 500 }\nheaders = \"openai\"\n\
+                  requests = { rate_per_s = 10, burst = 20 }",
+        rate: Some(10.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 500 }\nheaders = \"wrong\"\n\
+                  requests = { rate_per_s = 10, burst = 20 }",
+        rate: Some(10.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 600 }\nretry_after = \"exact\"\n\
+                  window = { requests = 20, seconds = 5, phase_s = 2.3 }",
+        rate: Some(4.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 600 }\nretry_after = \"ceil\"\n\
+                  window = { requests = 37, seconds = 7, phase_s = 0.7 }",
+        rate: Some(37.0 / 7.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 600 }\nretry_after = \"ceil\"\n\
+                  window = { requests = 100, seconds = 10, phase_s = 4.1 }",
+        rate: Some(10.0),
+        cap: None,
+    },
+    Provider {
+        profile: "latency = { kind = \"fixed\", ms = 600 }\nretry_after = \"ceil\"\n\
+                  sliding_window = { requests = 30, seconds = 10 }",
+        rate: Some(3.0),
+        cap: None,
+    },
+];
+
+#[tokio::test(start_paused = true)]
+async fn kind_and_value_of_the_limit_are_found_with_announced_waits() {
+    assert_providers_are_found(|profile| profile.contains("retry_after")).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn kind_and_value_of_the_limit_are_found_without_announced_waits() {
+    assert_providers_are_found(|profile| !profile.contains("retry_after")).await;
+}
+
+/// Checks that the probe finds the limits of some providers.
+async fn assert_providers_are_found(is_selected: fn(&str) -> bool) {
+    let mut wrong = Vec::new();
+    let selected = PROVIDERS.into_iter().filter(|provider| is_selected(provider.profile));
+    for Provider { profile, rate, cap } in selected {
+        // With a fixed latency, all seeds give the same result.
+        let seeds = if profile.contains("fixed") { 1 } else { 5 };
+        for seed in 0..seeds {
+            let report = probe(
+                &client_with_seed(profile, seed),
+                &model(),
+                &ProbeConfig::default(),
+                &mut |_| {},
+            )
+            .await
+            .unwrap();
+            let is_right = match report.limit {
+                LimitFinding::Rate { per_second } => {
+                    rate.is_some_and(|rate| (per_second / rate - 1.0).abs() <= 0.15)
+                }
+                LimitFinding::RateAndCap { per_second, connections } => {
+                    cap.is_none_or(|cap| (connections - cap).abs() <= 1.0)
+                        && rate.is_some_and(|rate| (per_second / rate - 1.0).abs() <= 0.15)
+                }
+                LimitFinding::Cap { connections } => {
+                    cap.is_some_and(|cap| (connections - cap).abs() <= (0.05 * cap).max(1.0))
+                }
+                LimitFinding::NotReached { .. } => rate.is_none() && cap.is_none(),
+                _ => false,
+            };
+            if !is_right {
+                wrong.push(format!("{}: {}", profile.replace('\n', "; "), summary(&report, 0)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }

@@ -88,7 +88,20 @@ fn header_limit(limit: &HeaderLimit) -> String {
     )
 }
 
-/// Describes the throughput at a rate, and the concurrency that it needs.
+/// Describes the throughput of a rate limit, and the concurrency that it needs with slow responses.
+fn paced_throughput(report: &ProbeReport, per_second: f64) -> String {
+    let (rpm, slow) = ((per_second * 60.0) as u64, report.slow_seconds_per_request);
+    format!(
+        "about {:.0} tokens per minute; with {:.2} s per response, {slow:.2} s for slow ones, the rate needs \
+         {} to {} requests in flight",
+        per_second * 60.0 * report.tokens_per_request,
+        report.seconds_per_request,
+        connections_for_rate(rpm, report.seconds_per_request),
+        connections_for_rate(rpm, slow),
+    )
+}
+
+/// Describes the throughput at a concurrency.
 fn throughput(report: &ProbeReport, per_minute: f64) -> String {
     let (rpm, seconds) = (per_minute as u64, report.seconds_per_request);
     format!(
@@ -114,13 +127,30 @@ fn finding(report: &ProbeReport) -> String {
             "at most {:.0} requests per minute, {per_second:.1} per second (rejections depend on rate, \
              not on concurrency); {}",
             per_second * 60.0,
-            throughput(report, per_second * 60.0)
+            paced_throughput(report, per_second)
+        ),
+        LimitFinding::RateAndCap { per_second, connections } => format!(
+            "at most {:.0} requests per minute, {per_second:.1} per second, and at most {connections:.0} \
+             requests in flight; {}",
+            per_second * 60.0,
+            paced_throughput(report, per_second)
         ),
         LimitFinding::Knee { connections } => format!(
             "no rejections, but latency grows with more than {connections:.0} requests in flight; {}",
             throughput(report, at_once(connections))
         ),
-        LimitFinding::Unknown => "limit not determined".to_owned(),
+        LimitFinding::Unknown => undetermined(report).to_owned(),
+    }
+}
+
+/// Describes a limit that was not determined.
+fn undetermined(report: &ProbeReport) -> &'static str {
+    match report.levels.iter().any(|level| level.rejected > 0) {
+        true => {
+            "limit not determined: there were rejections, but too few requests to tell a rate limit from a \
+             concurrency cap or to measure it; raise `--max-seconds` or `--max-requests`"
+        }
+        false => "limit not determined",
     }
 }
 
@@ -149,6 +179,12 @@ pub(super) fn to_json(model: &str, report: &ProbeReport) -> Value {
         LimitFinding::Rate { per_second } => {
             json!({"kind": "rate", "per_second": per_second, "rpm": per_second * 60.0})
         }
+        LimitFinding::RateAndCap { per_second, connections } => json!({
+            "kind": "rate_and_cap",
+            "per_second": per_second,
+            "rpm": per_second * 60.0,
+            "connections": connections,
+        }),
         LimitFinding::Knee { connections } => json!({"kind": "knee", "connections": connections}),
         LimitFinding::Unknown => json!({"kind": "unknown"}),
     };
@@ -186,6 +222,7 @@ pub(super) fn to_json(model: &str, report: &ProbeReport) -> Value {
         "requests": report.requests,
         "seconds": report.seconds,
         "seconds_per_request": report.seconds_per_request,
+        "slow_seconds_per_request": report.slow_seconds_per_request,
         "tokens_per_request": report.tokens_per_request,
         "cost_dollars": report.cost.map(|cost| cost.as_dollars()),
         "levels": report.levels.iter().map(level_to_json).collect::<Vec<_>>(),
