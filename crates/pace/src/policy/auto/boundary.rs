@@ -26,6 +26,8 @@ pub(super) enum Boundary {
     /// Windows: end of the current one, and their length, 0 while unknown. Until the length is known,
     /// single requests test whether the next window has started.
     Window { end: f64, length: f64, next_probe: f64 },
+    /// A sliding window: the reset follows the latest request, and says nothing about the next place.
+    Sliding,
 }
 
 /// The reset in the headers of one response.
@@ -62,6 +64,11 @@ impl Boundary {
             Boundary::Window { end: known, length, .. } => {
                 if end > *known + tolerance.max(MIN_WINDOW_S) {
                     let distance = end - *known;
+                    if distance + 2.0 * tolerance < end - reading.sent_at {
+                        // The end of a fixed window moves by a whole length.
+                        *self = Boundary::Sliding;
+                        return false;
+                    }
                     let distance = LENGTHS
                         .into_iter()
                         .find(|length| (distance / length - 1.0).abs() < 0.02)
@@ -84,7 +91,7 @@ impl Boundary {
                     *known = known.max(end);
                 }
             }
-            Boundary::Bucket => {}
+            Boundary::Bucket | Boundary::Sliding => {}
         }
         false
     }
@@ -145,7 +152,8 @@ mod tests {
     const WINDOW: Boundary = Boundary::Window { end: 60.0, length: 0.0, next_probe: 60.0 };
 
     fn observe(boundary: &mut Boundary, end: f64, used: f64, is_coarse: bool) -> bool {
-        boundary.observe(ResetReading { sent_at: 0.0, end, used }, 1.0, is_coarse)
+        let sent_at = if end > 100.0 { end - 30.0 } else { 0.0 };
+        boundary.observe(ResetReading { sent_at, end, used }, 1.0, is_coarse)
     }
 
     /// Returns the boundary after a second response with that usage, at one per second.
@@ -177,6 +185,13 @@ mod tests {
         assert!(matches!(after(60.0, 10.2, false), Boundary::Unknown(_)), "usage has hardly grown");
         let less = after(70.0, 5.0, false);
         assert!(matches!(less, Boundary::Unknown(reading) if reading.used == 5.0), "{less:?}");
+    }
+
+    #[test]
+    fn end_that_follows_the_requests_is_that_of_a_sliding_window() {
+        let mut boundary = WINDOW;
+        boundary.observe(ResetReading { sent_at: 1.0, end: 61.0, used: 20.0 }, 1.0, false);
+        assert!(matches!(boundary, Boundary::Sliding), "{boundary:?}");
     }
 
     #[test]

@@ -62,6 +62,8 @@ pub(super) struct QuotaMirror {
     surplus: f64,
     /// Consecutive answers with a remainder of 0.
     zeros: u32,
+    /// Whether the headers describe a sliding window, which only experiments can measure.
+    is_ignored: bool,
 }
 
 #[derive(Debug)]
@@ -91,7 +93,14 @@ struct Anchor {
 
 impl QuotaMirror {
     pub(super) fn new(dimension: Dimension) -> QuotaMirror {
-        QuotaMirror { dimension, state: None, spent: 0.0, surplus: 0.0, zeros: 0 }
+        QuotaMirror {
+            dimension,
+            state: None,
+            spent: 0.0,
+            surplus: 0.0,
+            zeros: 0,
+            is_ignored: false,
+        }
     }
 
     pub(super) fn dimension(&self) -> Dimension {
@@ -162,7 +171,8 @@ impl QuotaMirror {
             // The headers have another meaning.
             self.state = None;
         }
-        if self.zeros >= MAX_ZEROS
+        if self.is_ignored
+            || self.zeros >= MAX_ZEROS
             || reading.limit < if reading.coarse { MIN_LIMIT.1 } else { MIN_LIMIT.0 }
         {
             return;
@@ -200,6 +210,11 @@ impl QuotaMirror {
             if is_new {
                 state.balance = state.limit;
             }
+        }
+        if let Boundary::Sliding = state.boundary {
+            self.is_ignored = true;
+            self.state = None;
+            return;
         }
         if let Boundary::Window { .. } = state.boundary {
             // Applies to the current window only; an older response is about an older window.
