@@ -128,7 +128,7 @@ const LIMIT_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Minimum share of a call's timeout for one request. Many requests take longer than a shorter time.
 const MIN_SHARE: Duration = Duration::from_secs(60);
 
-/// Factor of the time limit after each timeout of a call.
+/// Factor of the time limit after each timeout of a call but the first.
 const LIMIT_FACTOR: u32 = 3;
 
 /// The time limit of one request.
@@ -143,7 +143,7 @@ impl TimeLimit<'_> {
     /// Returns the limit, as far as it is known now.
     ///
     /// By default it follows from the latency of earlier answers, so that a stalled connection does not use
-    /// up the call's timeout. A request may also just be slow, so each further one gets more time.
+    /// up the call's timeout. If a second request takes as long, it may just be slow: further ones get more time.
     fn current(self) -> Duration {
         let TimeLimit { pool, retry, progress } = self;
         let left = retry.timeout.saturating_sub(progress.spent);
@@ -154,7 +154,8 @@ impl TimeLimit<'_> {
             (Some(limit), _) => Some(limit),
             _ if is_last => None,
             (None, Some(limit)) => {
-                Some(limit.saturating_mul(LIMIT_FACTOR.saturating_pow(progress.timeouts)))
+                let increases = progress.timeouts.saturating_sub(1);
+                Some(limit.saturating_mul(LIMIT_FACTOR.saturating_pow(increases)))
             }
             (None, None) => half(),
         };

@@ -244,7 +244,7 @@ async fn stalled_request_is_retried_once_latencies_are_known() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn slow_request_gets_more_time_after_each_timeout() {
+async fn slow_request_gets_more_time_after_its_second_timeout() {
     // The twenty fast answers suggest a limit of 30 s; the slow request needs 250 s.
     let server = FakeServer::new(|number| match number {
         0..20 => Reply::text("fine").after(SECOND),
@@ -255,5 +255,5 @@ async fn slow_request_gets_more_time_after_each_timeout() {
         client.call(&model(), prompt("hello"), &context).await.unwrap();
     }
     let call = client.call(&model(), prompt("hello"), &context).await.unwrap();
-    assert_eq!((call.response.text().as_str(), call.retries), ("slow", 2));
+    assert_eq!((call.response.text().as_str(), call.retries), ("slow", 3));
 }

@@ -101,7 +101,8 @@ fn line(result: &WorldResult) -> String {
     )
 }
 
-/// Returns one line per strategy with its figures over all rows.
+/// Returns one line per strategy with its figures over all rows. In the mean, an efficiency above 100 % does not
+/// make up for another one below.
 fn summary_lines(results: &[WorldResult]) -> Vec<String> {
     let mut strategies: Vec<WorldStrategy> = Vec::new();
     for result in results {
@@ -127,7 +128,7 @@ fn summary_lines(results: &[WorldResult]) -> Vec<String> {
         format!(
             "{strategy:<10} {:>5} {:>6.1} % {:>6.1} % {:>11.3} {:>6}",
             own.len(),
-            100.0 * mean(|result| result.efficiency),
+            100.0 * mean(|result| result.efficiency.min(1.0)),
             100.0 * worst,
             mean(|result| result.rejections_per_success),
             own.iter().map(|result| result.lost).sum::<u64>()

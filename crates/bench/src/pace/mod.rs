@@ -12,7 +12,7 @@ mod simulation;
 mod summary;
 
 pub use contender::Contender;
-pub(crate) use optimum::seconds as optimal_seconds;
+pub(crate) use optimum::{best_fixed_seconds, seconds as optimal_seconds};
 pub use random::{RandomKinds, profiles as random_profiles};
 pub use simulation::Network;
 pub use summary::{Group, PaceSummary, summarise};

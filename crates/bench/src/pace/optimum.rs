@@ -55,16 +55,17 @@ pub(crate) fn seconds(profile: &Profile, seed: u64, items: u32, ceiling: u32) ->
     seconds.max(concurrent_seconds(&work, in_flight, outages))
 }
 
-/// Returns the time with the best fixed number of requests in flight, by simulation. Throughput is
-/// concave in that number, so a coarse grid is enough.
-fn best_fixed_seconds(profile: &Profile, seed: u64, items: u32, ceiling: u32) -> f64 {
+/// Returns the time with the best fixed number of requests in flight, by simulation; infinite if every
+/// number loses items. Throughput is concave in that number, so a coarse grid is enough.
+pub(crate) fn best_fixed_seconds(profile: &Profile, seed: u64, items: u32, ceiling: u32) -> f64 {
     let max = ceiling.min(items).max(1);
-    let limits = std::iter::successors(Some(max), |limit| (*limit > 8).then(|| limit * 3 / 4));
-    limits
+    let next = |limit: &u32| (*limit > 1).then(|| (limit * 3 / 4).max(1));
+    std::iter::successors(Some(max), next)
         .map(|limit| {
             let policy = Box::new(FixedPolicy::new(limit));
             let simulation = Simulation::new(profile, seed, items, policy, Network::Local);
-            simulation.run(Duration::MAX).seconds
+            let result = simulation.run(Duration::MAX);
+            if result.lost == 0 { result.seconds } else { f64::INFINITY }
         })
         .fold(f64::INFINITY, f64::min)
 }

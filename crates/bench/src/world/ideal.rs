@@ -1,8 +1,10 @@
 //! Shortest possible time of a row, computed from the limits of its provider.
 
-use crate::pace::optimal_seconds;
+use crate::pace::{best_fixed_seconds, optimal_seconds};
 use bakeoff_sim::{Latency, Profile, SlidingWindow};
 
+/// Minimum time after which the client repeats a stalled call.
+const MIN_STALL_TIMEOUT_S: f64 = 30.0;
 /// Seed of the latencies from which the optimum is computed.
 const SEED: u64 = 1;
 
@@ -23,6 +25,21 @@ pub(crate) fn seconds(profile: &Profile, calls: u32, ceiling: u32) -> f64 {
         seconds = seconds.max(stepped_seconds(f64::from(requests) * latency, profile));
     }
     seconds + profile.connect_ms / 1e3
+}
+
+/// Returns the seconds of the best fixed concurrency limit in virtual time, where connections need no set-up.
+/// Of several stalled calls, the last one is expected at the end of the run; it takes the client's time limit longer.
+pub(crate) fn fixed_seconds(profile: &Profile, calls: u32, ceiling: u32) -> f64 {
+    let stalls = f64::from(calls) * profile.faults.stall;
+    let mut profile = profile.clone();
+    profile.faults.stall = 0.0;
+    let ideal = seconds(&profile, calls, ceiling);
+    let fixed = best_fixed_seconds(&profile, SEED, calls, ceiling).max(ideal);
+    if stalls < 0.5 {
+        return fixed;
+    }
+    let last_stall = fixed * stalls / (stalls + 1.0);
+    fixed.max(last_stall + MIN_STALL_TIMEOUT_S + mean_latency_seconds(&profile))
 }
 
 /// Returns the number of admitted requests until all calls are answered: requests with a broken response
@@ -98,5 +115,22 @@ mod tests {
     fn broken_responses_are_repeated() {
         assert_eq!(ideal("concurrency = 1\nfaults = { reset = 0.5, status_201 = 0.5 }", 10), 20.0);
         assert_eq!(ideal("concurrency = 1\nfaults = { status_500 = 0.5 }", 10), 10.0);
+    }
+
+    #[test]
+    fn fixed_limit_is_never_faster_than_the_ideal_and_waits_for_stalled_calls() {
+        let profile = |faults: &str| {
+            let text = format!(
+                "[[profile]]\nlatency = {{ kind = \"fixed\", ms = 1000 }}\n\
+                 requests = {{ rate_per_s = 5, burst = 1 }}\n{faults}"
+            );
+            Profile::parse_file_text(&text).unwrap().remove(0)
+        };
+        let clean = fixed_seconds(&profile(""), 100, 50);
+        assert!(clean >= seconds(&profile(""), 100, 50));
+        assert!(clean < 30.0, "{clean}");
+        let stalled = fixed_seconds(&profile("faults = { stall = 0.01 }"), 100, 50);
+        assert!((stalled - (clean / 2.0 + 31.0)).abs() < 1e-9, "{stalled} for {clean}");
+        assert_eq!(fixed_seconds(&profile("faults = { stall = 0.001 }"), 100, 50), clean);
     }
 }

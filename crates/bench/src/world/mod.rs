@@ -2,7 +2,8 @@
 //! hints, random rejections, batching, windows, outages, HTTP/2, faults and changing limits.
 //!
 //! Each row is a simulated provider in a separate process. Efficiency is the time of a reference divided by the
-//! measured time: the shortest possible time, or that of the best fixed concurrency limit.
+//! measured time: the shortest possible time, or that of the best fixed concurrency limit, which is measured on the
+//! same provider or, for random mixes, in virtual time.
 
 mod ideal;
 mod mixes;
@@ -21,7 +22,7 @@ use std::time::Duration;
 
 /// A run is stopped after this multiple of the reference time, but not before `MIN_EXTRA_SECONDS` more than it.
 const MAX_SLOWDOWN: f64 = 5.0;
-const MIN_EXTRA_SECONDS: f64 = 60.0;
+const MIN_EXTRA_SECONDS: f64 = 400.0;
 
 /// Configuration of the world benchmark.
 #[derive(Debug, Clone)]
@@ -78,7 +79,7 @@ pub struct WorldResult {
     pub profile: String,
     /// Number of calls.
     pub calls: u32,
-    /// Reference: `ideal` or `fixed-N`.
+    /// Reference: `ideal`, `fixed` for the best limit in virtual time, or `fixed-N`.
     pub reference: String,
     /// Time of the reference; infinite if every fixed limit loses calls.
     pub reference_seconds: f64,
@@ -145,7 +146,9 @@ impl World {
         let seconds = |(row, profile): &(WorldRow, Profile)| {
             let runs = row.strategies.select(&self.strategies).len() as f64;
             match row.reference {
-                Reference::Ideal { ceiling } => runs * ideal::seconds(profile, row.calls, ceiling),
+                Reference::Ideal { ceiling } | Reference::SimulatedFixed { ceiling } => {
+                    runs * ideal::seconds(profile, row.calls, ceiling)
+                }
                 Reference::BestFixed { expected_seconds } => {
                     (runs + search::EXPECTED_RUNS) * expected_seconds
                 }
@@ -218,6 +221,10 @@ impl World {
             Reference::Ideal { ceiling } => Ok(ReferenceTime {
                 name: "ideal".to_owned(),
                 seconds: ideal::seconds(profile, row.calls, ceiling),
+            }),
+            Reference::SimulatedFixed { ceiling } => Ok(ReferenceTime {
+                name: "fixed".to_owned(),
+                seconds: ideal::fixed_seconds(profile, row.calls, ceiling),
             }),
             Reference::BestFixed { .. } => {
                 let mut measure = |strategy: WorldStrategy, time_limit| {

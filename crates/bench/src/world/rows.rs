@@ -22,6 +22,8 @@ pub(crate) struct WorldRow {
 pub(crate) enum Reference {
     /// Time computed from the limits of the profile, with at most this number in flight.
     Ideal { ceiling: u32 },
+    /// Time of the best fixed concurrency limit of at most this number, in virtual time.
+    SimulatedFixed { ceiling: u32 },
     /// Time of the best fixed concurrency limit, found by a search on the same provider.
     BestFixed {
         /// Approximate seconds of one run, for the estimate of the total time.

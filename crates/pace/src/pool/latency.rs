@@ -9,7 +9,7 @@ const MIN_ANSWERS: usize = 10;
 /// Minimum time limit: long answers are rare in some suites, and cancelled requests are paid for.
 const MIN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time limit as a multiple of the slowest recent answer.
-const SLOWEST_FACTOR: f64 = 10.0;
+const SLOWEST_FACTOR: f64 = 4.0;
 /// Time limit in standard deviations of the logarithm above its mean.
 const DEVIATIONS: f64 = 6.0;
 
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn time_limit_follows_the_slowest_answer_and_the_spread() {
         let slow = timeout([14.0; 20]).unwrap();
-        assert!((slow - 140.0).abs() < 1e-6, "{slow}");
+        assert!((slow - 56.0).abs() < 1e-6, "{slow}");
         let uneven = timeout((0..20).map(|n| if n % 2 == 0 { 2.0 } else { 18.0 })).unwrap();
         // The logarithm has the mean of 6 s and a standard deviation of ln 3.
         assert!((uneven - 6.0 * 729.0).abs() < 1.0, "{uneven}");

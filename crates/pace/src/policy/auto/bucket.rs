@@ -22,6 +22,8 @@ const HEADROOM: f64 = 2.5;
 const GROWTH_STEPS: [f64; 5] = [1.15, 1.2, 1.3, 1.5, 2.0];
 /// Growth factor of the pace while the rate is a guess.
 const GUESS_GROWTH: f64 = 1.3;
+/// Factor on the pace for each rejection in a row: the provider accepts nothing for a while.
+const SILENCE_FACTOR: f64 = 0.8;
 /// A gap between requests above this multiple of the interval was not caused by the pace.
 const IDLE_FACTOR: f64 = 5.0;
 /// A bucket with a smaller initial burst loses unused capacity.
@@ -49,8 +51,9 @@ pub(super) struct BucketHypothesis {
     sent_at: f64,
     /// Requests accepted before the last rejected one.
     accepted: f64,
-    /// The rate before the current silence.
+    /// The rate before the current silence, and the rejections in a row since it began.
     known_rate: f64,
+    silence: i32,
     trials: PaceTrials,
     guard: OverloadGuard,
     /// Whether the rate is a guess: the pace grows quickly until the first rejection.
@@ -123,6 +126,7 @@ impl BucketHypothesis {
             sent_at: now,
             accepted: -1.0,
             known_rate: rate,
+            silence: 0,
             trials: PaceTrials::new(),
             guard: OverloadGuard::new(now),
             is_guess: false,
@@ -153,10 +157,16 @@ impl BucketHypothesis {
         self.known_rate
     }
 
+    /// Returns the current pace.
     pub(super) fn pace(&self) -> f64 {
         if self.trials.is_sending() {
             return TRIAL_FACTOR * self.rate;
         }
+        self.cubic_pace() * SILENCE_FACTOR.powi(self.silence)
+    }
+
+    /// Returns the pace while requests are accepted.
+    fn cubic_pace(&self) -> f64 {
         let along = (self.admissions / self.plateau).min(HEADROOM) - 1.0;
         let slope = if self.shape == BucketShape::Deep && along > 0.0 { 1.0 } else { PACE_DEPTH };
         self.rate * (1.0 + slope / self.plateau * along.powi(3)) * self.growth
@@ -193,6 +203,7 @@ impl BucketHypothesis {
 
     pub(super) fn on_admitted(&mut self, now: f64, patience: f64) {
         self.refill(now);
+        self.silence = 0;
         self.admissions += 1.0;
         if self.is_guess {
             if now - self.grown_at > patience.max(1.0 / self.pace()) {
@@ -249,7 +260,7 @@ impl BucketHypothesis {
     }
 
     /// Returns whether a request was rejected although the pace was below the rate.
-    pub(super) fn is_early(&self, rejection: &Rejection) -> bool {
+    fn is_early(&self, rejection: &Rejection) -> bool {
         let is_silent = rejection.accepted < self.accepted + 0.5;
         !is_silent
             && rejection.is_rare
@@ -259,12 +270,16 @@ impl BucketHypothesis {
 
     /// Handles a rejection, which the marks already contain.
     pub(super) fn on_rejected(&mut self, now: f64, marks: &mut RateMarks, rejection: Rejection) {
-        let pace = self.pace();
+        let pace = self.cubic_pace();
         let is_silent = rejection.accepted < self.accepted + 0.5;
         if self.is_early(&rejection) {
             self.trials.on_early_rejection(self.rate);
         }
         self.accepted = rejection.accepted;
+        // An estimate from few requests falls by itself.
+        let is_old = marks.estimate().is_some_and(|estimate| estimate.count >= PLATEAU.0);
+        let is_kept = is_old || self.shape == BucketShape::Costly;
+        self.silence = if is_silent && is_kept { self.silence + 1 } else { 0 };
         if !is_silent {
             self.known_rate = self.rate;
         }
@@ -275,7 +290,9 @@ impl BucketHypothesis {
             self.shape = BucketShape::Sharp;
         }
         if self.shape == BucketShape::Costly {
-            self.stay_below(pace, rejection);
+            if !is_silent {
+                self.stay_below(pace, rejection);
+            }
         } else if let Some(estimate) = marks.estimate() {
             self.learn(pace, estimate);
             if self.has_risen() {
@@ -516,5 +533,23 @@ mod tests {
         assert_eq!(bucket.rate(), TRIAL_FACTOR * 10.0);
         admit(&mut bucket, 30);
         assert!(!bucket.is_early(&rejection(90.0)), "the pace was above the rate");
+    }
+
+    #[test]
+    fn pace_falls_while_nothing_is_accepted() {
+        let (mut bucket, mut marks) = (BucketHypothesis::new(0.0, 4.0), marks());
+        bucket.on_rejected(10.0, &mut marks, rejection(60.0));
+        let pace = bucket.pace();
+        bucket.on_rejected(10.3, &mut marks, rejection(60.0));
+        bucket.on_rejected(10.6, &mut marks, rejection(60.0));
+        assert_pace(&bucket, pace * SILENCE_FACTOR.powi(2));
+        bucket.on_admitted(11.0, 0.1);
+        assert!(bucket.pace() >= pace, "{}", bucket.pace());
+        // Blocks of a closed window do not lower the rate either.
+        let costly = Rejection { block: 10.0, min_burst: 5.0, ..rejection(90.0) };
+        bucket.on_rejected(12.0, &mut marks, costly);
+        let rate = bucket.rate();
+        bucket.on_rejected(22.0, &mut marks, costly);
+        assert_eq!(bucket.rate(), rate);
     }
 }

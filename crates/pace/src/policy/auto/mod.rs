@@ -200,7 +200,6 @@ impl AutoPolicy {
                 Err(None) => Err(Some(now + self.ledger.patience())),
                 other => other,
             },
-            AutoMode::Bucket(_) if self.noise.is_bursting() => Ok(SendPurpose::Burst),
             AutoMode::Bucket(_) if !self.levels.allows(level) => Err(None),
             AutoMode::Bucket(bucket) => {
                 let at = self.search.next_at().unwrap_or_else(|| bucket.next_at(now));
@@ -252,7 +251,6 @@ impl Policy for AutoPolicy {
                 self.knee.on_sent(now, self.ledger.sends() - 1, view.in_flight - 1);
             }
             AutoMode::Cap(cap) => cap.on_sent(now, self.purpose),
-            AutoMode::Bucket(_) if self.purpose == SendPurpose::Burst => {}
             AutoMode::Bucket(bucket) => {
                 bucket.on_sent(now);
                 if self.search.next_at().is_none() {

@@ -1,9 +1,10 @@
 //! The hypothesis of random rejections: a share of requests is rejected irrespective of load.
 //!
-//! Such a share calls for retries, not for a lower rate. Two experiments tell it from a limit. During
+//! Such a share calls for retries, not for a lower rate. Experiments tell it from a limit. During
 //! the ramp, the requests right after the first rejection are sent as fast as before: a limit that was
-//! just reached rejects most of them. Later, a burst follows a rejection at once: a bucket, a window or
-//! a cap that was just exhausted rejects most of it.
+//! just reached rejects most of them. If many are rejected later in the ramp, a burst follows a
+//! rejection at once: a limit that was just exhausted rejects most of it. Under the hypothesis of a
+//! bucket, trials of a faster pace confirm it (`pace_trial`).
 
 use super::ledger::{SendPurpose, SentRequest};
 use std::collections::VecDeque;
@@ -23,11 +24,6 @@ const PACED: usize = 32;
 /// Requests over which the share is measured, and the largest share believed without a burst.
 const HISTORY: usize = 128;
 const MAX_UNTESTED_SHARE: f64 = 0.12;
-/// Rejections before the first burst; each failed one multiplies them.
-const FIRST_BURST: f64 = 1.0;
-const BURST_INTERVAL_FACTOR: f64 = 8.0;
-/// Rejections before the first burst if the trial has refuted the hypothesis.
-const REFUTED_INTERVAL: f64 = 4.0;
 /// Share of rejections above which no burst is sent.
 const MAX_BURST_SHARE: f64 = 0.25;
 /// Size of a burst, and the share of it that only random rejections admit.
@@ -45,9 +41,6 @@ pub(super) struct RandomRejections {
     /// The largest share that counts as random.
     max_share: f64,
     burst: Option<Burst>,
-    /// Rejections until the next burst, and until the one after it.
-    until_burst: f64,
-    interval: f64,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,8 +84,6 @@ impl RandomRejections {
             rejected: VecDeque::new(),
             max_share: MAX_UNTESTED_SHARE,
             burst: None,
-            until_burst: FIRST_BURST,
-            interval: FIRST_BURST,
         }
     }
 
@@ -123,16 +114,15 @@ impl RandomRejections {
         }
     }
 
-    /// Handles an admission. Returns whether it shows that rejections are random.
-    pub(super) fn on_admitted(&mut self, sent: SentRequest) -> bool {
+    /// Handles an admission.
+    pub(super) fn on_admitted(&mut self, sent: SentRequest) {
         self.count_trial(sent.number);
         if sent.purpose == SendPurpose::Burst
             && let Some(burst) = &mut self.burst
         {
             burst.admitted += 1.0;
-            return self.end_burst() == Some(RejectionCause::Random);
+            self.end_burst();
         }
-        false
     }
 
     /// Handles a rejection during the ramp; `later` requests were sent after it and admitted,
@@ -160,8 +150,6 @@ impl RandomRejections {
                 *rejected += 1;
                 if *rejected >= TRIAL_REJECTIONS {
                     self.stage = NoiseStage::Refuted;
-                    self.interval = REFUTED_INTERVAL;
-                    self.until_burst = REFUTED_INTERVAL;
                     return RejectionCause::Limit;
                 }
             }
@@ -172,7 +160,6 @@ impl RandomRejections {
                 }
                 let is_frequent = self.count(HISTORY) as f64 > self.max_share * HISTORY as f64;
                 if is_frequent && self.count(RECENT) <= RECENT_REJECTIONS / 2 {
-                    self.until_burst = 0.0;
                     self.plan_burst(meanwhile);
                 }
             }
@@ -219,12 +206,11 @@ impl RandomRejections {
 
     /// Starts a burst after a rejection if one is due; `meanwhile` is the number of requests that the
     /// suspected limit may have allowed since the rejected one was sent.
-    pub(super) fn plan_burst(&mut self, meanwhile: f64) {
-        self.until_burst -= 1.0;
+    fn plan_burst(&mut self, meanwhile: f64) {
         // Many rejections, or several in a row, are due to a limit.
         let is_isolated = self.count(2) <= 1;
         let is_rare = self.share() <= MAX_BURST_SHARE;
-        if self.until_burst > 0.0 || !is_isolated || !is_rare || self.burst.is_some() {
+        if !is_isolated || !is_rare || self.burst.is_some() {
             return;
         }
         let size = (MIN_BURST + 2.0 * meanwhile).min(MAX_BURST).round();
@@ -259,15 +245,12 @@ impl RandomRejections {
         if burst.rejected > (1.0 - ADMITTED_SHARE) * burst.size {
             self.burst = None;
             self.stage = NoiseStage::Refuted;
-            self.interval *= BURST_INTERVAL_FACTOR;
-            self.until_burst = self.interval;
             return Some(RejectionCause::Limit);
         }
         if burst.admitted + burst.rejected < burst.size {
             return None;
         }
         self.burst = None;
-        self.until_burst = self.interval;
         self.max_share = (2.0 * self.share()).clamp(MAX_UNTESTED_SHARE, 0.5);
         self.stage = NoiseStage::Confirmed;
         Some(RejectionCause::Random)
@@ -325,24 +308,22 @@ mod tests {
         noise
     }
 
-    /// Sends a burst of which that many are rejected; returns whether it confirms the hypothesis.
-    fn burst(noise: &mut RandomRejections, first: u64, rejections: u64) -> bool {
+    /// Sends a burst of which that many are rejected.
+    fn burst(noise: &mut RandomRejections, first: u64, rejections: u64) {
         let mut sends = 0;
         while noise.is_bursting() {
             noise.on_sent(SendPurpose::Burst);
             sends += 1;
         }
         assert_eq!(sends, 4);
-        let mut is_random = false;
         for number in 0..sends {
             let request = sent(first + number, SendPurpose::Burst);
             if number < rejections {
                 noise.on_rejected(request);
             } else {
-                is_random |= noise.on_admitted(request);
+                noise.on_admitted(request);
             }
         }
-        is_random
     }
 
     #[test]
@@ -380,7 +361,7 @@ mod tests {
             let cause = noise.on_rejected(sent(100, SendPurpose::Work));
             assert_eq!(cause, RejectionCause::Limit);
             noise.plan_burst(0.0);
-            assert_eq!(burst(&mut noise, 101, rejections), is_random, "{rejections}");
+            burst(&mut noise, 101, rejections);
             let cause = noise.on_rejected(sent(150, SendPurpose::Work));
             assert_eq!(cause == RejectionCause::Random, is_random, "{rejections}");
         }

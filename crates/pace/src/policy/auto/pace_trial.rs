@@ -10,11 +10,11 @@ pub(super) const TRIAL_FACTOR: f64 = 1.5;
 const TRIAL_SIZE: u32 = 12;
 const MAX_REJECTED_SHARE: f64 = 0.2;
 /// Rejections below the rate before the first trial; each failed one multiplies them.
-const FIRST_INTERVAL: f64 = 3.0;
+const FIRST_INTERVAL: f64 = 2.0;
 const INTERVAL_FACTOR: f64 = 2.0;
 /// Weight of a rejection if the rate is not below this share of its maximum: uneven costs of requests
 /// cause early rejections too, but do not lower the rate again and again.
-const STEADY_WEIGHT: f64 = 0.4;
+const STEADY_WEIGHT: f64 = 0.7;
 const FALLEN_SHARE: f64 = 0.85;
 
 /// The trials of one bucket.
@@ -120,7 +120,6 @@ mod tests {
         let mut trials = PaceTrials::new();
         trials.on_early_rejection(10.0);
         trials.on_early_rejection(8.0);
-        trials.on_early_rejection(8.0);
         assert!(!trials.is_sending(), "a rejection at the highest rate counts less");
         trials.on_early_rejection(8.0);
         (100..112).for_each(|number| {
@@ -151,7 +150,7 @@ mod tests {
         assert_eq!(trials.on_decided(102, true), Some(TrialResult::Limited));
         assert_eq!(trials.on_decided(103, false), None);
         trials.on_early_rejection(10.0);
-        (0..5).for_each(|_| trials.on_early_rejection(8.0));
+        (0..3).for_each(|_| trials.on_early_rejection(8.0));
         assert!(!trials.is_sending());
         trials.on_early_rejection(8.0);
         assert!(trials.is_sending());

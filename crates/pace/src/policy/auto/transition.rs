@@ -26,11 +26,7 @@ impl AutoPolicy {
             self.noise.on_resumed();
             return;
         }
-        if self.noise.on_admitted(sent) && !matches!(self.mode, AutoMode::Ramp(_)) {
-            self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
-            self.noise.on_resumed();
-            return;
-        }
+        self.noise.on_admitted(sent);
         if self.count_for_trial(now, sent.number, false) {
             return;
         }
@@ -148,11 +144,7 @@ impl AutoPolicy {
                     min_burst: self.min_burst,
                     is_rare: self.noise.is_rare(),
                 };
-                let is_early = bucket.is_early(&rejection);
                 bucket.on_rejected(now, &mut self.marks, rejection);
-                if is_early && cost == 0.0 && self.search.next_at().is_none() {
-                    self.noise.plan_burst(bucket.rate() * (now - sent.at));
-                }
                 self.levels.on_rejected(sent.level);
             }
             AutoMode::Window(window) => {

@@ -136,6 +136,12 @@ impl WindowHypothesis {
         }
     }
 
+    /// Returns for how long the current window stays closed for certain; not positive if its length is
+    /// hardly known.
+    fn silence(&self) -> f64 {
+        self.opening.after + self.length.after - self.opening.until
+    }
+
     /// Returns the requests per window.
     pub(super) fn count(&self) -> f64 {
         self.count
@@ -151,8 +157,8 @@ impl WindowHypothesis {
             && sent >= self.count
         {
             let interval = CHECK_EVERY.max((REQUESTS_PER_CHECK / self.count) as u32);
-            self.state =
-                WindowState::Check { is_in_flight: !self.windows.is_multiple_of(interval) };
+            let is_due = self.windows.is_multiple_of(interval) && self.silence() > 0.0;
+            self.state = WindowState::Check { is_in_flight: !is_due };
         }
         if let WindowState::Check { is_in_flight: true } = self.state {
             self.advance();
@@ -164,8 +170,7 @@ impl WindowHypothesis {
             WindowState::Doubt { is_in_flight: true, .. } => return Err(None),
             WindowState::Doubt { .. } => (now, SendPurpose::Clocked),
             WindowState::Check { .. } => {
-                let silence = self.opening.after + self.length.after - self.opening.until;
-                (self.opening.until + CHECK_SHARE * silence.max(0.0), SendPurpose::Timed)
+                (self.opening.until + CHECK_SHARE * self.silence(), SendPurpose::Timed)
             }
         };
         if now >= at { Ok(purpose) } else { Err(Some(at)) }
