@@ -10,7 +10,7 @@ const BURST_S: f64 = 0.3;
 const MAX_EARLY_CANARIES: u32 = 2;
 /// Minimum number of windows and requests per check of the silence, and the share of it after which it
 /// is sent.
-const CHECK_EVERY: u32 = 6;
+const CHECK_EVERY: u32 = 12;
 const REQUESTS_PER_CHECK: f64 = 100.0;
 const CHECK_SHARE: f64 = 0.9;
 
