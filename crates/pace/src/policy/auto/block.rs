@@ -12,6 +12,8 @@ const CANARY_SHARES: [f64; 4] = [0.05, 0.2, 0.45, 0.75];
 const RETEST_EVERY: u32 = 5;
 /// Bounds of the delay of the first canary: a slot or a fast bucket is free after a second.
 const FIRST_CANARY_S: (f64, f64) = (0.3, 1.0);
+/// Rejections in a row, and their seconds, after which announced blocks are no longer ignored.
+const MAX_IGNORED: (u32, f64) = (8, 2.0);
 /// Minimum time between two canaries.
 const CANARY_INTERVAL_S: f64 = 5.0;
 
@@ -23,7 +25,11 @@ pub(super) struct AnnouncedBlock {
     blocks: u32,
     /// Number of canaries that confirmed a block.
     confirmed: usize,
+    /// Whether a canary has shown that blocks are longer than necessary.
     is_ignored: bool,
+    /// Rejections in a row of which the announced blocks were ignored, and the time of the first.
+    ignored: u32,
+    ignored_since: f64,
     canary: Canary,
     /// When the last canary was sent.
     canary_sent: f64,
@@ -45,6 +51,8 @@ impl AnnouncedBlock {
             blocks: 0,
             confirmed: 0,
             is_ignored: false,
+            ignored: 0,
+            ignored_since: 0.0,
             canary: Canary::None,
             canary_sent: f64::NEG_INFINITY,
         }
@@ -53,7 +61,16 @@ impl AnnouncedBlock {
     /// Handles a rejection with a hint. Returns its cost: the seconds in which nothing is sent.
     pub(super) fn on_announced(&mut self, now: f64, hint: f64) -> f64 {
         if self.is_ignored {
-            return 0.0;
+            if self.ignored == 0 {
+                self.ignored_since = now;
+            }
+            self.ignored += 1;
+            if self.ignored < MAX_IGNORED.0 || now - self.ignored_since < MAX_IGNORED.1 {
+                return 0.0;
+            }
+            // Nothing was admitted meanwhile: this block is needed.
+            self.is_ignored = false;
+            self.confirmed = 0;
         }
         let is_new = now >= self.until;
         self.until = self.until.max(now + hint);
@@ -117,6 +134,7 @@ impl AnnouncedBlock {
     /// Handles an admission. Returns whether it was that of a canary that shows the block to be
     /// longer than necessary.
     pub(super) fn on_admitted(&mut self, now: f64, number: u64) -> bool {
+        self.ignored = 0;
         if self.canary != (Canary::InFlight { number }) {
             return false;
         }
@@ -186,6 +204,24 @@ mod tests {
         assert_eq!(block.next_at(at + 0.1), at + 0.1);
         assert_eq!(block.on_announced(20.0, 60.0), 0.0);
         assert_eq!(block.next_at(20.0), 20.0);
+    }
+
+    #[test]
+    fn rejections_in_a_row_enable_blocks_again() {
+        let mut block = AnnouncedBlock::new(RetryAfter::Test);
+        block.on_announced(0.0, 60.0);
+        let at = block.next_at(0.0);
+        block.on_sent(at, 7);
+        block.on_admitted(at + 0.1, 7);
+        for second in 0..7 {
+            assert_eq!(block.on_announced(20.0 + f64::from(second), 30.0), 0.0);
+        }
+        block.on_admitted(27.0, 8);
+        for _ in 0..20 {
+            assert_eq!(block.on_announced(30.0, 30.0), 0.0, "a burst of rejections");
+        }
+        assert!(block.on_announced(32.0, 30.0) > 0.0);
+        assert_eq!(block.until(), 62.0);
     }
 
     #[test]

@@ -11,7 +11,9 @@ use super::window::WindowHypothesis;
 use super::{AutoMode, AutoPolicy};
 
 /// Number of requests on which the first rate of a bucket must be based.
-const MIN_MEASURED: f64 = 8.0;
+const MIN_MEASURED: f64 = 2.0;
+/// Minimum length of a sliding window in seconds.
+const MIN_SLIDING_S: f64 = 1.0;
 
 impl AutoPolicy {
     /// Handles an admission.
@@ -149,8 +151,11 @@ impl AutoPolicy {
             }
             AutoMode::Window(window) => {
                 if window.on_rejected(sent) {
-                    let sliding = SlidingHypothesis::new(window.count(), window.length());
-                    self.mode = AutoMode::Sliding(sliding);
+                    self.mode = if window.length() >= MIN_SLIDING_S {
+                        AutoMode::Sliding(SlidingHypothesis::new(window.count(), window.length()))
+                    } else {
+                        AutoMode::Bucket(BucketHypothesis::new(now, window.rate()))
+                    };
                 }
             }
             AutoMode::Sliding(sliding) if is_news || sent.purpose != SendPurpose::Work => {
