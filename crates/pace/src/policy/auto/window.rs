@@ -157,7 +157,9 @@ impl WindowHypothesis {
             && sent >= self.count
         {
             let interval = CHECK_EVERY.max((REQUESTS_PER_CHECK / self.count) as u32);
-            let is_due = self.windows.is_multiple_of(interval) && self.silence() > 0.0;
+            // The first window is not checked if its length is hardly known.
+            let is_due =
+                self.windows.is_multiple_of(interval) && (self.windows > 0 || self.silence() > 0.0);
             self.state = WindowState::Check { is_in_flight: !is_due };
         }
         if let WindowState::Check { is_in_flight: true } = self.state {
@@ -170,7 +172,7 @@ impl WindowHypothesis {
             WindowState::Doubt { is_in_flight: true, .. } => return Err(None),
             WindowState::Doubt { .. } => (now, SendPurpose::Clocked),
             WindowState::Check { .. } => {
-                (self.opening.until + CHECK_SHARE * self.silence(), SendPurpose::Timed)
+                (self.opening.until + CHECK_SHARE * self.silence().max(0.0), SendPurpose::Timed)
             }
         };
         if now >= at { Ok(purpose) } else { Err(Some(at)) }
