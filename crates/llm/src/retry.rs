@@ -150,7 +150,7 @@ impl TimeLimit<'_> {
         let is_last = retry.max_retries.is_some_and(|max| progress.retries >= max);
         // Without answers so far, there is time for a second request.
         let half = || Some(left / 2).filter(|half| *half >= MIN_SHARE);
-        let limit = match (retry.attempt_timeout, pool.stall_timeout()) {
+        let limit = match (retry.attempt_timeout, pool.stall_timeout(left)) {
             (Some(limit), _) => Some(limit),
             _ if is_last => None,
             (None, Some(limit)) => {

@@ -228,7 +228,7 @@ async fn endless_rejections_stop_the_pool() {
 
 #[tokio::test(start_paused = true)]
 async fn stalled_request_is_retried_once_latencies_are_known() {
-    for (answers, seconds) in [(20, 30..32), (0, 300..302)] {
+    for (answers, seconds) in [(20, 15..17), (0, 300..302)] {
         let server = FakeServer::new(move |number| match number {
             0 => Reply::no_response(),
             _ => Reply::text("fine").after(SECOND),
@@ -245,10 +245,10 @@ async fn stalled_request_is_retried_once_latencies_are_known() {
 
 #[tokio::test(start_paused = true)]
 async fn slow_request_gets_more_time_after_its_second_timeout() {
-    // The twenty fast answers suggest a limit of 30 s; the slow request needs 250 s.
+    // The twenty fast answers suggest a limit of 15 s; the slow request needs 125 s.
     let server = FakeServer::new(|number| match number {
         0..20 => Reply::text("fine").after(SECOND),
-        _ => Reply::text("slow").after(250 * SECOND),
+        _ => Reply::text("slow").after(125 * SECOND),
     });
     let (client, context) = (client(&server), CallContext::default());
     for _ in 0..20 {

@@ -29,6 +29,10 @@ pub enum BindingLimit {
     Cap(u32),
     /// The number of requests in flight above which the provider only becomes slower.
     Saturation(u32),
+    /// Requests per second that an earlier run has measured.
+    RememberedRate(f64),
+    /// A maximum number of requests in flight that an earlier run has measured.
+    RememberedCap(u32),
     /// An amount per minute that the user has configured.
     ConfiguredRate(Dimension, u64),
     /// A maximum number of requests in flight that the user has configured, or the default.
@@ -38,7 +42,7 @@ pub enum BindingLimit {
 }
 
 impl BindingLimit {
-    /// Whether it is a limit of the provider that was found, not one that the user has set.
+    /// Whether it is a limit of the provider that this run has found.
     pub fn is_found(self) -> bool {
         match self {
             BindingLimit::HeaderRate(..)
@@ -46,7 +50,9 @@ impl BindingLimit {
             | BindingLimit::Window { .. }
             | BindingLimit::Cap(_)
             | BindingLimit::Saturation(_) => true,
-            BindingLimit::ConfiguredRate(..)
+            BindingLimit::RememberedRate(_)
+            | BindingLimit::RememberedCap(_)
+            | BindingLimit::ConfiguredRate(..)
             | BindingLimit::ConfiguredCap(_)
             | BindingLimit::Growing => false,
         }
@@ -78,6 +84,8 @@ impl fmt::Display for BindingLimit {
             }
             BindingLimit::Cap(width) => write!(f, "cap {width}"),
             BindingLimit::Saturation(level) => write!(f, "server saturates at ~{level}"),
+            BindingLimit::RememberedRate(rate) => write!(f, "{rate:.1}/s (earlier run)"),
+            BindingLimit::RememberedCap(width) => write!(f, "cap {width} (earlier run)"),
             BindingLimit::ConfiguredRate(dimension, limit) => {
                 write!(f, "{limit} {}/min (configured)", unit(dimension))
             }

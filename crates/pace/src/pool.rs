@@ -155,9 +155,10 @@ impl Pool {
     }
 
     /// Returns the time after which a request without an answer has probably stalled, given the
-    /// latencies so far; `None` while there are too few answers.
-    pub fn stall_timeout(&self) -> Option<Duration> {
-        self.shared.stall_timeout()
+    /// latencies so far; `None` while there are too few answers. If the call has only `left`, it is
+    /// shorter, so that there is time for a second request.
+    pub fn stall_timeout(&self, left: Duration) -> Option<Duration> {
+        self.shared.stall_timeout(left)
     }
 
     /// Returns how long the provider has been down: it fails, and single requests test whether it has

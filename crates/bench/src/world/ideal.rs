@@ -4,7 +4,7 @@ use crate::pace::{best_fixed_seconds, optimal_seconds};
 use bakeoff_sim::{Latency, Profile, SlidingWindow};
 
 /// Minimum time after which the client repeats a stalled call.
-const MIN_STALL_TIMEOUT_S: f64 = 30.0;
+const MIN_STALL_TIMEOUT_S: f64 = 15.0;
 /// Seed of the latencies from which the optimum is computed.
 const SEED: u64 = 1;
 
@@ -130,7 +130,7 @@ mod tests {
         assert!(clean >= seconds(&profile(""), 100, 50));
         assert!(clean < 30.0, "{clean}");
         let stalled = fixed_seconds(&profile("faults = { stall = 0.01 }"), 100, 50);
-        assert!((stalled - (clean / 2.0 + 31.0)).abs() < 1e-9, "{stalled} for {clean}");
+        assert!((stalled - (clean / 2.0 + 16.0)).abs() < 1e-9, "{stalled} for {clean}");
         assert_eq!(fixed_seconds(&profile("faults = { stall = 0.001 }"), 100, 50), clean);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 const MAX_ANSWERS: usize = 100;
 const MIN_ANSWERS: usize = 10;
 /// Minimum time limit: long answers are rare in some suites, and cancelled requests are paid for.
-const MIN_TIMEOUT: Duration = Duration::from_secs(30);
+const MIN_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time limit as a multiple of the slowest recent answer.
 const SLOWEST_FACTOR: f64 = 4.0;
 /// Time limit in standard deviations of the logarithm above its mean.
@@ -29,8 +29,9 @@ impl AnswerLatencies {
     }
 
     /// Returns the time after which a request without an answer has probably stalled; `None` while
-    /// there are too few answers. It is generous where latencies vary.
-    pub(super) fn stall_timeout(&self) -> Option<Duration> {
+    /// there are too few answers. It is generous where latencies vary. Within a time of `left`, it
+    /// leaves time for a second request if latencies allow it.
+    pub(super) fn stall_timeout(&self, left: Duration) -> Option<Duration> {
         if self.recent.len() < MIN_ANSWERS {
             return None;
         }
@@ -41,7 +42,7 @@ impl AnswerLatencies {
         let slowest = self.recent.iter().copied().fold(0.0, f64::max);
         let seconds = by_spread.max(SLOWEST_FACTOR * slowest);
         let timeout = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        Some(timeout.max(MIN_TIMEOUT))
+        Some(timeout.max(MIN_TIMEOUT.min(left / 2)))
     }
 }
 
@@ -52,13 +53,13 @@ mod tests {
     fn timeout(latencies: impl IntoIterator<Item = f64>) -> Option<f64> {
         let mut answers = AnswerLatencies::default();
         latencies.into_iter().for_each(|latency| answers.add(Duration::from_secs_f64(latency)));
-        answers.stall_timeout().map(|timeout| timeout.as_secs_f64())
+        answers.stall_timeout(Duration::MAX).map(|timeout| timeout.as_secs_f64())
     }
 
     #[test]
     fn few_answers_give_no_time_limit() {
         assert_eq!(timeout([1.0; MIN_ANSWERS - 1]), None);
-        assert_eq!(timeout([1.0; MIN_ANSWERS]), Some(30.0));
+        assert_eq!(timeout([1.0; MIN_ANSWERS]), Some(15.0));
     }
 
     #[test]
@@ -71,8 +72,17 @@ mod tests {
     }
 
     #[test]
+    fn little_time_lowers_the_minimum() {
+        let mut answers = AnswerLatencies::default();
+        (0..20).for_each(|_| answers.add(Duration::from_secs(1)));
+        let timeout = |left| answers.stall_timeout(Duration::from_secs(left)).unwrap();
+        assert_eq!(timeout(20), Duration::from_secs(10));
+        assert_eq!(timeout(4), Duration::from_secs(4), "four times the slowest answer");
+    }
+
+    #[test]
     fn old_answers_are_forgotten() {
         let latencies = std::iter::once(500.0).chain([1.0; MAX_ANSWERS]);
-        assert_eq!(timeout(latencies), Some(30.0));
+        assert_eq!(timeout(latencies), Some(15.0));
     }
 }

@@ -236,8 +236,8 @@ impl SharedPool {
         self.lock().latencies.add(latency);
     }
 
-    pub(super) fn stall_timeout(&self) -> Option<Duration> {
-        self.lock().latencies.stall_timeout()
+    pub(super) fn stall_timeout(&self, left: Duration) -> Option<Duration> {
+        self.lock().latencies.stall_timeout(left)
     }
 
     pub(super) fn outage(&self) -> Option<Duration> {

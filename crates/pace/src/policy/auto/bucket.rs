@@ -56,6 +56,8 @@ pub(super) struct BucketHypothesis {
     silence: i32,
     trials: PaceTrials,
     guard: OverloadGuard,
+    /// Whether the rate is that of an earlier run, and nothing was rejected since.
+    is_remembered: bool,
     /// Whether the rate is a guess: the pace grows quickly until the first rejection.
     is_guess: bool,
 }
@@ -129,6 +131,7 @@ impl BucketHypothesis {
             silence: 0,
             trials: PaceTrials::new(),
             guard: OverloadGuard::new(now),
+            is_remembered: false,
             is_guess: false,
         }
     }
@@ -141,7 +144,13 @@ impl BucketHypothesis {
 
     /// Creates a bucket with a rate that an earlier run learned.
     pub(super) fn known(rate: f64) -> BucketHypothesis {
-        BucketHypothesis { plateau: PLATEAU.1, ..BucketHypothesis::new(0.0, rate) }
+        let bucket = BucketHypothesis::new(0.0, rate);
+        BucketHypothesis { plateau: PLATEAU.1, is_remembered: true, ..bucket }
+    }
+
+    /// Returns whether nothing contradicts the rate of an earlier run yet.
+    pub(super) fn is_remembered(&self) -> bool {
+        self.is_remembered
     }
 
     /// Returns whether the rate is based on enough requests of this run.
@@ -299,6 +308,7 @@ impl BucketHypothesis {
                 marks.keep_newest();
             }
         }
+        self.is_remembered = false;
         // A silence says nothing about the rate.
         self.is_guess &= is_silent;
         self.refill(now);

@@ -42,7 +42,15 @@ impl AutoPolicy {
                 BindingLimit::Saturation(self.concurrency_limit())
             }
             (Constraint::Hypothesis, AutoMode::Ramp(_)) => BindingLimit::Growing,
-            (Constraint::Hypothesis, AutoMode::Cap(cap)) => BindingLimit::Cap(cap.width()),
+            (Constraint::Hypothesis, AutoMode::Cap(cap)) => match cap.is_confirmed() {
+                true if cap.is_measured() => BindingLimit::Cap(cap.width()),
+                true => BindingLimit::RememberedCap(cap.width()),
+                // The first rejection may have another cause.
+                false => BindingLimit::Growing,
+            },
+            (Constraint::Hypothesis, AutoMode::Bucket(bucket)) if bucket.is_remembered() => {
+                BindingLimit::RememberedRate(bucket.rate())
+            }
             (Constraint::Hypothesis, AutoMode::Bucket(bucket)) => {
                 BindingLimit::MeasuredRate(bucket.rate())
             }
