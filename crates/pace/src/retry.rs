@@ -118,13 +118,16 @@ impl RetryPolicy {
         progress: &mut RetryProgress,
         chance: f64,
     ) -> Option<RetryDelay> {
-        let doubled = 2_u32.saturating_pow(progress.retries.min(30));
+        let is_throttled = attempt.kind == ErrorKind::RateLimit;
+        // Rejections say nothing about how long an error lasts.
+        let failures = progress.transient.saturating_add(progress.malformed);
+        let exponent = if is_throttled { progress.retries } else { failures };
+        let doubled = 2_u32.saturating_pow(exponent.min(30));
         let max = self.base.saturating_mul(doubled).min(self.cap);
         let backoff = match attempt.hint {
             Some(hint) => hint.saturating_add(self.base.mul_f64(chance)),
             None => max.mul_f64(chance),
         };
-        let is_throttled = attempt.kind == ErrorKind::RateLimit;
         let pause = match attempt.mode {
             // The pool decides when the provider is tested again.
             _ if !is_throttled && attempt.outage.is_some() => Duration::ZERO,
@@ -238,6 +241,13 @@ mod tests {
         assert_eq!([pause(0, 1.0), pause(1, 1.0), pause(5, 1.0)], [1.0, 2.0, 32.0]);
         assert_eq!([pause(6, 1.0), pause(40, 1.0)], [60.0, 60.0]);
         assert_eq!([pause(3, 0.0), pause(3, 0.5)], [0.0, 4.0]);
+    }
+
+    #[test]
+    fn rejections_do_not_lengthen_the_pause_after_an_error() {
+        let progress = RetryProgress { retries: 5, ..after(0) };
+        assert_eq!(pause(failed(ErrorKind::Transient), progress, 1.0), Some(1.0));
+        assert_eq!(pause(failed(ErrorKind::RateLimit), progress, 1.0), Some(32.0));
     }
 
     #[test]
