@@ -15,6 +15,9 @@ use tokio::time::Instant;
 /// server.
 const UNREACHABLE_AFTER: Duration = Duration::from_secs(10);
 
+/// Time after which a server that only closes connections counts as unreachable.
+const CLOSING_AFTER: Duration = Duration::from_secs(20);
+
 /// Time without an answer after which a provider counts as unavailable, or the timeout of calls if it is
 /// longer. Quotas per minute cause silences of up to a minute.
 const MAX_SILENCE: Duration = Duration::from_secs(120);
@@ -39,7 +42,7 @@ pub(crate) fn stop_reason(
         ErrorKind::RateLimit | ErrorKind::Transient | ErrorKind::Timeout => {
             let blocked = || Some((ErrorKind::Quota, blocked(client, model, failure, retry)?));
             let unreachable = || {
-                let reason = unreachable(pool, model, failure, failing_for)?;
+                let reason = unreachable(call, pool, failure, failing_for)?;
                 Some((ErrorKind::Transient, reason))
             };
             // A provider that has never answered is more likely to be set up wrongly than to recover.
@@ -110,25 +113,34 @@ fn clock_time(now: SystemTime, wait: Duration) -> String {
 
 /// Describes a server that was never reached.
 fn unreachable(
+    call: ModelCall<'_>,
     pool: &Pool,
-    model: &Model,
     failure: &Failure,
     failing_for: Duration,
 ) -> Option<String> {
+    let ModelCall { client, model, .. } = call;
     let cause = failure.cause.filter(|_| !pool.has_responded())?;
-    let hint = match cause {
+    let (after, hint) = match cause {
         // An untrusted certificate stays untrusted.
-        TransportErrorKind::Certificate => certificate_hint(&failure.message),
-        TransportErrorKind::Proxy => "check HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY",
-        TransportErrorKind::HostNotFound | TransportErrorKind::Connect => {
-            "check base_url, whether the server runs, and the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
+        TransportErrorKind::Certificate => (Duration::ZERO, certificate_hint(&failure.message)),
+        TransportErrorKind::Proxy => {
+            (Duration::ZERO, "check HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY")
         }
-        TransportErrorKind::Setup
-        | TransportErrorKind::Timeout
-        | TransportErrorKind::ConnectionLost => return None,
+        TransportErrorKind::HostNotFound | TransportErrorKind::Connect => (
+            UNREACHABLE_AFTER,
+            "check base_url, whether the server runs, and the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY",
+        ),
+        TransportErrorKind::ConnectionLost => (
+            CLOSING_AFTER,
+            "the server closes every connection: check the port in base_url, and whether it needs https://",
+        ),
+        TransportErrorKind::Setup | TransportErrorKind::Timeout => return None,
     };
-    let is_permanent = matches!(cause, TransportErrorKind::Certificate | TransportErrorKind::Proxy);
-    (is_permanent || failing_for >= UNREACHABLE_AFTER).then(|| {
+    // The reason must be known before the run ends.
+    let is_late = client
+        .deadline
+        .is_some_and(|end| end.saturating_duration_since(Instant::now()) <= failing_for);
+    (is_late || failing_for >= after).then(|| {
         format!("{}; no further calls to {} in this run; {hint}", sentence(failure), model.name)
     })
 }

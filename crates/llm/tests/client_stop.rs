@@ -102,12 +102,13 @@ async fn announced_wait_beyond_the_deadline_stops_the_pool() {
 
 #[tokio::test(start_paused = true)]
 async fn unreachable_server_stops_the_pool_soon() {
-    use TransportErrorKind::{Certificate, Connect, HostNotFound, Proxy};
+    use TransportErrorKind::{Certificate, Connect, ConnectionLost, HostNotFound, Proxy};
     let table = [
         (Connect, "base_url", 10..16),
         (HostNotFound, "base_url", 10..16),
         (Certificate, "SSL_CERT_FILE", 0..1),
         (Proxy, "HTTPS_PROXY", 0..1),
+        (ConnectionLost, "https://", 20..26),
     ];
     for (kind, hint, seconds) in table {
         for (strategy, model) in models() {
@@ -126,6 +127,17 @@ async fn unreachable_server_stops_the_pool_soon() {
             }
         }
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn unreachable_server_is_named_before_the_deadline() {
+    let server = FakeServer::always(Reply::unreachable(TransportErrorKind::Connect, "refused"));
+    let transport: Arc<dyn Transport> = server.clone();
+    let (start, deadline) = (Instant::now(), Instant::now() + 8 * SECOND);
+    let config = ClientConfig::default().transport(transport).deadline(deadline);
+    let errors = fail_all(&Client::new(config), &model(), 3).await;
+    assert!(start.elapsed() < 8 * SECOND, "{:?}", start.elapsed());
+    assert!(errors[0].to_string().contains("check base_url"), "{}", errors[0]);
 }
 
 #[tokio::test(start_paused = true)]
