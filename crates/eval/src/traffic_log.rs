@@ -52,9 +52,12 @@ impl TrafficLog {
     pub(crate) fn take_changes(&mut self, client: &Client) -> Vec<Event> {
         let mut events = Vec::new();
         for pool in client.pools() {
-            let binding = pool.snapshot().binding.map(|binding| binding.to_string());
+            let is_paused = pool.snapshot().is_paused;
             for change in pool.take_changes() {
-                let change = LimitRecord { binding: binding.clone(), ..limit_record(&change) };
+                let mut change = limit_record(&change);
+                if is_paused {
+                    change.binding = Some("paused".to_owned());
+                }
                 self.limits.push(&change);
                 let history = self.history.entry(change.model.clone()).or_default();
                 if history.len() == MAX_CHANGES {
@@ -160,7 +163,7 @@ fn limit_record(change: &PoolChange) -> LimitRecord {
         new_limit: change.change.new_limit,
         reason: change.change.reason.as_str().to_owned(),
         rpm: change.change.rpm,
-        binding: None,
+        binding: change.change.binding.map(|binding| binding.to_string()),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Changes of a pool's concurrency limit.
 
+use crate::BindingLimit;
 use std::time::Duration;
 
 /// The reason for a change of the limit.
@@ -31,7 +32,7 @@ impl ChangeReason {
 }
 
 /// A change of the concurrency limit.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LimitChange {
     /// Time since the pool's start.
     pub at: Duration,
@@ -43,4 +44,6 @@ pub struct LimitChange {
     pub reason: ChangeReason,
     /// The requests per minute that were set, if a rate was.
     pub rpm: Option<u64>,
+    /// What determined how fast requests were sent then, if it is known.
+    pub binding: Option<BindingLimit>,
 }

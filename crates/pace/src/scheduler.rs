@@ -270,7 +270,9 @@ impl Scheduler {
         }
         self.is_paused = tuning.paused.unwrap_or(self.is_paused);
         let (new_limit, reason, rpm) = (self.limit(), ChangeReason::Manual, tuning.rpm);
-        self.manual_changes.push(LimitChange { at: now, old_limit, new_limit, reason, rpm });
+        let (at, binding) = (now, self.binding());
+        let change = LimitChange { at, old_limit, new_limit, reason, rpm, binding };
+        self.manual_changes.push(change);
     }
 
     /// Returns the limit that currently determines how fast requests are sent, if there is one.

@@ -19,6 +19,8 @@ enum Limit {
     Cap(usize),
     /// Requests in each window of that length.
     Window { count: u32, seconds: f64 },
+    /// Requests in any interval of that length.
+    Sliding { count: usize, seconds: f64 },
     /// A bucket with rate-limit headers.
     BucketWithHeaders { rate: f64, burst: f64 },
     /// Every n-th request is rejected irrespective of load.
@@ -33,6 +35,8 @@ struct Provider {
     at: f64,
     window: f64,
     ends: Vec<f64>,
+    /// Arrival times of admitted requests.
+    admitted: Vec<f64>,
     hint: Option<f64>,
 }
 
@@ -41,9 +45,10 @@ impl Provider {
         let balance = match limit {
             Limit::Bucket { burst, .. } | Limit::BucketWithHeaders { burst, .. } => burst,
             Limit::Window { count, .. } => f64::from(count),
-            Limit::Cap(_) | Limit::EveryNth(_) | Limit::Knee(_) => 0.0,
+            Limit::Cap(_) | Limit::Sliding { .. } | Limit::EveryNth(_) | Limit::Knee(_) => 0.0,
         };
-        Provider { limit, balance, at: 0.0, window: 0.0, ends: Vec::new(), hint: None }
+        let (ends, admitted) = (Vec::new(), Vec::new());
+        Provider { limit, balance, at: 0.0, window: 0.0, ends, admitted, hint: None }
     }
 
     /// Returns whether a request is admitted, and its headers.
@@ -64,6 +69,10 @@ impl Provider {
                 }
                 self.balance >= 1.0
             }
+            Limit::Sliding { count, seconds } => {
+                self.admitted.retain(|at| at + seconds > now);
+                self.admitted.len() < count
+            }
             Limit::Cap(max) => self.ends.len() < max,
             Limit::EveryNth(n) => {
                 self.window += 1.0;
@@ -74,6 +83,7 @@ impl Provider {
         if is_admitted {
             self.balance -= 1.0;
             self.ends.push(now + LATENCY);
+            self.admitted.push(now);
         }
         let mut quota = Quota::default();
         if let Limit::BucketWithHeaders { rate, burst } = self.limit {
@@ -108,6 +118,8 @@ struct RunStats {
     blocks: Vec<f64>,
     /// The reasons of decreases of the limit.
     decreases: Vec<ChangeReason>,
+    /// What limited the rate at changes of the limit.
+    bindings: Vec<String>,
     binding: Option<BindingLimit>,
     learned: Option<LearnedLimit>,
 }
@@ -124,6 +136,7 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
         sends: Vec::new(),
         blocks: Vec::new(),
         decreases: Vec::new(),
+        bindings: Vec::new(),
         binding: None,
         learned: None,
     };
@@ -182,8 +195,10 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
             stats.binding = scheduler.binding();
         }
     }
-    let changes = scheduler.take_changes().into_iter();
-    let decreases = changes.filter(|change| change.new_limit < change.old_limit);
+    let changes = scheduler.take_changes();
+    let bindings = changes.iter().filter_map(|change| change.binding);
+    stats.bindings = bindings.map(|binding| binding.to_string()).collect();
+    let decreases = changes.iter().filter(|change| change.new_limit < change.old_limit);
     stats.decreases = decreases.map(|change| change.reason).collect();
     stats.learned = scheduler.learned();
     stats
@@ -191,13 +206,14 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
 
 #[test]
 fn each_kind_of_limit_is_detected_and_used() {
-    let table: [(&str, u32, Limit, f64); 7] = [
+    let table: [(&str, u32, Limit, f64); 8] = [
         ("5/s", 1000, Limit::Bucket { rate: 5.0, burst: 5.0 }, 995.0 / 5.0 + LATENCY),
         ("5/s, one at once", 1000, Limit::Bucket { rate: 5.0, burst: 1.0 }, 999.0 / 5.0 + LATENCY),
         ("50/s", 6000, Limit::Bucket { rate: 50.0, burst: 500.0 }, 5500.0 / 50.0 + LATENCY),
         ("8 in flight", 1000, Limit::Cap(8), 125.0 * LATENCY),
         ("60 in flight", 6000, Limit::Cap(60), 100.0 * LATENCY),
         ("60 per 10 s", 1200, Limit::Window { count: 60, seconds: 10.0 }, 190.0 + LATENCY),
+        ("60 in any 10 s", 1200, Limit::Sliding { count: 60, seconds: 10.0 }, 190.0 + LATENCY),
         (
             "5/s with headers",
             1000,
@@ -328,11 +344,29 @@ fn binding_limit_is_described() {
     let rate = binding(Limit::Bucket { rate: 5.0, burst: 5.0 }, auto());
     assert!(rate.ends_with("/s (measured)"), "{rate}");
     assert_eq!(binding(Limit::Window { count: 37, seconds: 7.0 }, auto()), "37 per 7 s");
+    let sliding = binding(Limit::Sliding { count: 60, seconds: 10.0 }, auto());
+    assert_eq!(sliding, "60 per 10 s");
+    let remembered = || auto().learned(LearnedLimit::Cap(20));
+    assert_eq!(binding(Limit::Cap(1000), remembered()), "still growing");
+    let first = run(50, Provider::new(Limit::Cap(1000)), remembered()).binding.unwrap();
+    assert_eq!(first.to_string(), "cap 20 (earlier run)");
+    let remembered = || auto().learned(LearnedLimit::Rate(3.0));
+    let first = run(50, Provider::new(Limit::Cap(1000)), remembered()).binding.unwrap();
+    assert_eq!(first.to_string(), "3.0/s (earlier run)");
+    assert_eq!(binding(Limit::Cap(1000), remembered()), "still growing");
     let headers = binding(Limit::BucketWithHeaders { rate: 5.0, burst: 20.0 }, auto());
     assert!(headers.ends_with("/s (headers)"), "{headers}");
     let rates = Rates { rpm: Some(300.0), ..Rates::default() };
     assert_eq!(binding(Limit::Cap(1000), auto().rates(rates)), "300 requests/min (configured)");
     assert_eq!(binding(Limit::Cap(1000), auto().connections(40)), "max 40 in flight (configured)");
+}
+
+#[test]
+fn history_names_a_limit_when_it_is_found() {
+    let stats = run(1000, Provider::new(Limit::Cap(30)), AutoConfig::default());
+    assert!(stats.bindings.contains(&"cap 30".to_owned()), "{:?}", stats.bindings);
+    let first = stats.bindings.first().map(String::as_str);
+    assert_eq!(first, Some("still growing"), "not the limit that is found later");
 }
 
 #[test]

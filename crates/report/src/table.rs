@@ -85,8 +85,8 @@ pub fn notes(summary: &Summary) -> Vec<String> {
     }
     for pool in &summary.stats.pools {
         let limit = pool.limit.as_ref().map(|limit| format!("limit found: {limit}"));
-        let throttled =
-            (pool.rejected > 0).then(|| format!("{} requests throttled", pool.rejected));
+        let noun = if pool.rejected == 1 { "request" } else { "requests" };
+        let throttled = (pool.rejected > 0).then(|| format!("{} {noun} throttled", pool.rejected));
         let parts: Vec<String> = [throttled, limit].into_iter().flatten().collect();
         if !parts.is_empty() {
             notes.push(format!("{}: {}", pool.model, parts.join(", ")));

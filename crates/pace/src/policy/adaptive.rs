@@ -133,7 +133,8 @@ impl AdaptivePolicy {
     fn change(&mut self, at: Duration, new_limit: u32, reason: ChangeReason) -> bool {
         let old_limit = std::mem::replace(&mut self.limit, new_limit);
         if old_limit != new_limit {
-            self.changes.push(LimitChange { at, old_limit, new_limit, reason, rpm: None });
+            let (rpm, binding) = (None, None);
+            self.changes.push(LimitChange { at, old_limit, new_limit, reason, rpm, binding });
         }
         old_limit != new_limit
     }

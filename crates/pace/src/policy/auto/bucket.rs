@@ -153,6 +153,11 @@ impl BucketHypothesis {
         self.is_remembered
     }
 
+    /// Returns whether the pace grows, because there was no rejection for long.
+    pub(super) fn is_growing(&self) -> bool {
+        self.growth_steps > 0
+    }
+
     /// Returns whether the rate is based on enough requests of this run.
     pub(super) fn is_confident(&self) -> bool {
         self.sample_size >= 10.0

@@ -39,6 +39,8 @@ pub(super) struct CapHypothesis {
     contradictions: f64,
     confirmations: u32,
     is_confirmed: bool,
+    /// The width that an earlier run learned.
+    remembered: Option<u32>,
     /// Whether this run has filled the cap and met a rejection at it.
     is_measured: bool,
     /// Tests in flight.
@@ -74,6 +76,7 @@ impl CapHypothesis {
             contradictions: 0.0,
             confirmations: 0,
             is_confirmed: false,
+            remembered: None,
             is_measured: false,
             tests: 0,
             next_timed: now + FIRST_TIMED_S,
@@ -89,7 +92,8 @@ impl CapHypothesis {
 
     /// Creates a confirmed cap that an earlier run learned.
     pub(super) fn known(width: u32) -> CapHypothesis {
-        CapHypothesis { is_confirmed: true, ..CapHypothesis::new(width, 0.0, 0.0) }
+        let cap = CapHypothesis::new(width, 0.0, 0.0);
+        CapHypothesis { is_confirmed: true, remembered: Some(width), ..cap }
     }
 
     pub(super) fn width(&self) -> u32 {
@@ -98,6 +102,11 @@ impl CapHypothesis {
 
     pub(super) fn is_confirmed(&self) -> bool {
         self.is_confirmed
+    }
+
+    /// Returns whether the cap is the one that an earlier run learned, and no larger one was found.
+    pub(super) fn is_remembered(&self) -> bool {
+        self.remembered == Some(self.width)
     }
 
     /// Returns whether measurements of this run have confirmed the cap.

@@ -44,6 +44,7 @@ use mirror::{MirrorStamp, QuotaMirror};
 use noise::RandomRejections;
 use ramp::Ramp;
 use sliding::SlidingHypothesis;
+use std::mem::Discriminant;
 use std::time::Duration;
 use user_rates::UserRates;
 use window::WindowHypothesis;
@@ -101,6 +102,8 @@ pub struct AutoPolicy {
     /// returned.
     reported: u32,
     saw_rejection: bool,
+    /// The kind of the last reported limit of the provider.
+    reported_kind: Option<Discriminant<BindingLimit>>,
     changes: Vec<LimitChange>,
 }
 
@@ -134,6 +137,7 @@ impl AutoPolicy {
             constraint: Constraint::Hypothesis,
             reported: 0,
             saw_rejection: false,
+            reported_kind: None,
             changes: Vec::new(),
         };
         auto.reported = auto.limit();

@@ -42,14 +42,19 @@ impl AutoPolicy {
                 BindingLimit::Saturation(self.concurrency_limit())
             }
             (Constraint::Hypothesis, AutoMode::Ramp(_)) => BindingLimit::Growing,
-            (Constraint::Hypothesis, AutoMode::Cap(cap)) => match cap.is_confirmed() {
-                true if cap.is_measured() => BindingLimit::Cap(cap.width()),
-                true => BindingLimit::RememberedCap(cap.width()),
-                // The first rejection may have another cause.
-                false => BindingLimit::Growing,
-            },
+            (Constraint::Hypothesis, AutoMode::Cap(cap)) if cap.is_measured() => {
+                BindingLimit::Cap(cap.width())
+            }
+            (Constraint::Hypothesis, AutoMode::Cap(cap)) if cap.is_remembered() => {
+                BindingLimit::RememberedCap(cap.width())
+            }
+            // The first rejection may have another cause.
+            (Constraint::Hypothesis, AutoMode::Cap(_)) => BindingLimit::Growing,
             (Constraint::Hypothesis, AutoMode::Bucket(bucket)) if bucket.is_remembered() => {
-                BindingLimit::RememberedRate(bucket.rate())
+                match bucket.is_growing() {
+                    true => BindingLimit::Growing,
+                    false => BindingLimit::RememberedRate(bucket.rate()),
+                }
             }
             (Constraint::Hypothesis, AutoMode::Bucket(bucket)) => {
                 BindingLimit::MeasuredRate(bucket.rate())
@@ -76,21 +81,28 @@ impl AutoPolicy {
         }
     }
 
-    /// Records a change of the limit that is large enough to report.
+    /// Records a change of the limit that is large enough to report, or what limits the rate if it was
+    /// just found.
     pub(super) fn record_change(&mut self, now: Duration) {
         let (old_limit, new_limit) = (self.reported, self.concurrency_limit());
         let ratio = f64::from(new_limit) / f64::from(old_limit.max(1));
-        if (1.0 / MIN_CHANGE_RATIO..MIN_CHANGE_RATIO).contains(&ratio) {
+        let is_small = (1.0 / MIN_CHANGE_RATIO..MIN_CHANGE_RATIO).contains(&ratio);
+        let binding = self.binding_limit();
+        let kind = binding.is_found().then(|| std::mem::discriminant(&binding));
+        let is_news = kind.is_some() && kind != self.reported_kind;
+        if is_small && !is_news {
             return;
         }
         let reason = match self.mode {
-            _ if new_limit < old_limit && self.saw_rejection => ChangeReason::RateLimit,
-            _ if new_limit < old_limit => ChangeReason::Latency,
+            _ if new_limit <= old_limit && self.saw_rejection => ChangeReason::RateLimit,
+            _ if new_limit <= old_limit => ChangeReason::Latency,
             AutoMode::Ramp(_) => ChangeReason::SlowStart,
             _ => ChangeReason::SteadyStateUp,
         };
         self.reported = new_limit;
         self.saw_rejection = false;
-        self.changes.push(LimitChange { at: now, old_limit, new_limit, reason, rpm: None });
+        self.reported_kind = kind.or(self.reported_kind);
+        let (at, rpm, binding) = (now, None, Some(binding));
+        self.changes.push(LimitChange { at, old_limit, new_limit, reason, rpm, binding });
     }
 }

@@ -157,6 +157,7 @@ fn changes_carry_their_time_and_are_returned_once() {
         new_limit: 40,
         reason: ChangeReason::SlowStart,
         rpm: None,
+        binding: None,
     };
     assert_eq!(run.adaptive.take_changes(), [change]);
     assert_eq!(run.adaptive.take_changes(), []);
