@@ -55,19 +55,28 @@ pub(crate) fn seconds(profile: &Profile, seed: u64, items: u32, ceiling: u32) ->
     seconds.max(concurrent_seconds(&work, in_flight, outages))
 }
 
+/// Numbers of requests in flight that are simulated next to the best one of the coarse grid.
+const NEIGHBOURS: u32 = 12;
+
 /// Returns the time with the best fixed number of requests in flight, by simulation; infinite if every
-/// number loses items. Throughput is concave in that number, so a coarse grid is enough.
+/// number loses items. A coarse grid finds the neighbourhood, and a fine one the optimum, which is sharp
+/// for a cap.
 pub(crate) fn best_fixed_seconds(profile: &Profile, seed: u64, items: u32, ceiling: u32) -> f64 {
     let max = ceiling.min(items).max(1);
+    let seconds = |limit: u32| {
+        let policy = Box::new(FixedPolicy::new(limit));
+        let simulation = Simulation::new(profile, seed, items, policy, Network::Local);
+        let result = simulation.run(Duration::MAX);
+        if result.lost == 0 { result.seconds } else { f64::INFINITY }
+    };
     let next = |limit: &u32| (*limit > 1).then(|| (limit * 3 / 4).max(1));
-    std::iter::successors(Some(max), next)
-        .map(|limit| {
-            let policy = Box::new(FixedPolicy::new(limit));
-            let simulation = Simulation::new(profile, seed, items, policy, Network::Local);
-            let result = simulation.run(Duration::MAX);
-            if result.lost == 0 { result.seconds } else { f64::INFINITY }
-        })
-        .fold(f64::INFINITY, f64::min)
+    let coarse = std::iter::successors(Some(max), next).map(|limit| (limit, seconds(limit)));
+    let best = coarse.min_by(|one, other| one.1.total_cmp(&other.1));
+    let Some((limit, coarse_seconds)) = best else { return f64::INFINITY };
+    let (low, high) = (limit * 3 / 4, (limit * 4).div_ceil(3).min(max));
+    let step = ((high - low) / NEIGHBOURS).max(1);
+    let fine = (low.max(1)..=high).step_by(step as usize).map(seconds);
+    fine.fold(coarse_seconds, f64::min)
 }
 
 /// Returns the number of items that the daily quota permits.
@@ -163,6 +172,15 @@ fn concurrent_seconds(work: &Workload, in_flight: f64, outages: &[Outage]) -> f6
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn best_fixed_limit_fills_a_cap_exactly() {
+        let text = "[[profile]]\nlatency = { kind = \"fixed\", ms = 1000 }\nconcurrency = 44";
+        let profile = Profile::parse_file_text(text).unwrap().remove(0);
+        // Twenty rounds of 44; the coarse grid has only 39 and 52.
+        let seconds = best_fixed_seconds(&profile, 1, 880, 400);
+        assert!((20.0..20.2).contains(&seconds), "{seconds}");
+    }
     use bakeoff_sim::Latency;
 
     fn profile(text: &str) -> Profile {
