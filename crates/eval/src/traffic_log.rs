@@ -8,7 +8,7 @@ use crate::timestamp::rfc3339;
 use crate::trial::milliseconds;
 use bakeoff_core::{ErrorKind, Event, HttpEntry, LimitRecord, PoolState, PoolSummary};
 use bakeoff_llm::{Client, HttpObserver, HttpRecord};
-use bakeoff_pace::{BindingLimit, PoolChange, PoolSnapshot};
+use bakeoff_pace::{BindingLimit, ChangeReason, PoolChange, PoolSnapshot};
 use chrono::Utc;
 use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::Arc;
@@ -54,8 +54,9 @@ impl TrafficLog {
         for pool in client.pools() {
             let is_paused = pool.snapshot().is_paused;
             for change in pool.take_changes() {
+                let is_pause = is_paused && change.change.reason == ChangeReason::Manual;
                 let mut change = limit_record(&change);
-                if is_paused {
+                if is_pause {
                     change.binding = Some("paused".to_owned());
                 }
                 self.limits.push(&change);

@@ -35,7 +35,9 @@ pub use policy::{
     Flight, Gate, LearnedLimit, Policy, PoolView, ProactiveConfig, ProactiveConfigError,
     ProactivePolicy, Rates, ReactivePolicy, RetryAfter, RetryMode, SendOutcome,
 };
-pub use pool::{Permit, Pool, PoolChange, PoolKey, PoolSnapshot, PoolStopped, Pools};
+pub use pool::{
+    MIN_STALL_TIMEOUT, Permit, Pool, PoolChange, PoolKey, PoolSnapshot, PoolStopped, Pools,
+};
 pub use queue::{RunTag, Ticket};
 pub use quota::{Quota, QuotaReading};
 pub use retry::{FailedAttempt, RetryDelay, RetryPolicy, RetryProgress};

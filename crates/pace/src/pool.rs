@@ -14,6 +14,7 @@ mod snapshot;
 mod tests;
 mod timer;
 
+pub use latency::MIN_STALL_TIMEOUT;
 pub use permit::Permit;
 pub use pools::{PoolKey, Pools};
 pub use snapshot::{PoolChange, PoolSnapshot};

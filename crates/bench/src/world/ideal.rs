@@ -1,10 +1,9 @@
 //! Shortest possible time of a row, computed from the limits of its provider.
 
 use crate::pace::{best_fixed_seconds, optimal_seconds};
+use bakeoff_pace::MIN_STALL_TIMEOUT;
 use bakeoff_sim::{Latency, Profile, SlidingWindow};
 
-/// Minimum time after which the client repeats a stalled call.
-const MIN_STALL_TIMEOUT_S: f64 = 15.0;
 /// Seed of the latencies from which the optimum is computed.
 const SEED: u64 = 1;
 
@@ -39,7 +38,7 @@ pub(crate) fn fixed_seconds(profile: &Profile, calls: u32, ceiling: u32) -> f64 
         return fixed;
     }
     let last_stall = fixed * stalls / (stalls + 1.0);
-    fixed.max(last_stall + MIN_STALL_TIMEOUT_S + mean_latency_seconds(&profile))
+    fixed.max(last_stall + MIN_STALL_TIMEOUT.as_secs_f64() + mean_latency_seconds(&profile))
 }
 
 /// Returns the number of admitted requests until all calls are answered: requests with a broken response

@@ -6,8 +6,9 @@ use std::time::Duration;
 /// Answers that the statistics cover, and the minimum number for a time limit.
 const MAX_ANSWERS: usize = 100;
 const MIN_ANSWERS: usize = 10;
-/// Minimum time limit: long answers are rare in some suites, and cancelled requests are paid for.
-const MIN_TIMEOUT: Duration = Duration::from_secs(15);
+/// Minimum of [`Pool::stall_timeout`](crate::Pool::stall_timeout), unless little time is left for a call. Long
+/// answers are rare in some suites, and cancelled requests are paid for.
+pub const MIN_STALL_TIMEOUT: Duration = Duration::from_secs(15);
 /// Time limit as a multiple of the slowest recent answer.
 const SLOWEST_FACTOR: f64 = 4.0;
 /// Time limit in standard deviations of the logarithm above its mean.
@@ -42,7 +43,7 @@ impl AnswerLatencies {
         let slowest = self.recent.iter().copied().fold(0.0, f64::max);
         let seconds = by_spread.max(SLOWEST_FACTOR * slowest);
         let timeout = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-        Some(timeout.max(MIN_TIMEOUT.min(left / 2)))
+        Some(timeout.max(MIN_STALL_TIMEOUT.min(left / 2)))
     }
 }
 

@@ -192,7 +192,7 @@ impl RandomRejections {
         RejectionCause::Limit
     }
 
-    /// Handles the result of another experiment: requests are rejected even far below the limit.
+    /// Handles the result of an experiment: requests are rejected even far below the limit.
     pub(super) fn confirm(&mut self) {
         self.stage = NoiseStage::Confirmed;
         self.max_share = (2.0 * self.share()).clamp(MAX_UNTESTED_SHARE, 0.5);
@@ -251,8 +251,7 @@ impl RandomRejections {
             return None;
         }
         self.burst = None;
-        self.max_share = (2.0 * self.share()).clamp(MAX_UNTESTED_SHARE, 0.5);
-        self.stage = NoiseStage::Confirmed;
+        self.confirm();
         Some(RejectionCause::Random)
     }
 

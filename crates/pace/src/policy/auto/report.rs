@@ -95,7 +95,7 @@ impl AutoPolicy {
         }
         let reason = match self.mode {
             _ if new_limit <= old_limit && self.saw_rejection => ChangeReason::RateLimit,
-            _ if new_limit <= old_limit => ChangeReason::Latency,
+            _ if new_limit < old_limit => ChangeReason::Latency,
             AutoMode::Ramp(_) => ChangeReason::SlowStart,
             _ => ChangeReason::SteadyStateUp,
         };

@@ -29,7 +29,7 @@ impl AutoPolicy {
             return;
         }
         self.noise.on_admitted(sent);
-        if self.count_for_trial(now, sent.number, false) {
+        if self.count_outcome(now, sent.number, false) {
             return;
         }
         match &mut self.mode {
@@ -58,8 +58,9 @@ impl AutoPolicy {
         }
     }
 
-    /// Counts an outcome for trials of a faster pace; returns whether the request belongs to one.
-    fn count_for_trial(&mut self, now: f64, number: u64, is_rejected: bool) -> bool {
+    /// Counts an outcome for the protection of a bucket against overload and for its trials of a faster
+    /// pace; returns whether the request belongs to a trial.
+    fn count_outcome(&mut self, now: f64, number: u64, is_rejected: bool) -> bool {
         let AutoMode::Bucket(bucket) = &mut self.mode else { return false };
         if self.search.next_at().is_some() {
             return false;
@@ -100,7 +101,7 @@ impl AutoPolicy {
             }
             _ => self.noise.on_rejected(sent),
         };
-        if self.count_for_trial(now, sent.number, true) {
+        if self.count_outcome(now, sent.number, true) {
             return;
         }
         if cause == RejectionCause::Random {
@@ -178,7 +179,7 @@ impl AutoPolicy {
             AutoMode::Sliding(sliding) => sliding.on_discarded(sent),
             AutoMode::Bucket(_) => {
                 self.search.on_discarded();
-                self.count_for_trial(sent.at, sent.number, false);
+                self.count_outcome(sent.at, sent.number, false);
             }
             AutoMode::Ramp(_) => {}
         }
