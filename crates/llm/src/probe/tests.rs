@@ -33,7 +33,8 @@ fn is_near(found: f64, truth: f64) -> bool {
 }
 
 /// Returns how many calls are rejected with the recommended settings.
-async fn rejections(profile: &str, recommendation: Recommendation, calls: u64) -> u64 {
+async fn rejections(profile: &str, report: &ProbeReport, calls: u64) -> u64 {
+    let Some(recommendation) = report.recommendation else { return 0 };
     let client = client(profile);
     let model = model().with_limits(recommendation.limits());
     let config = ProbeConfig::default();
@@ -55,10 +56,7 @@ async fn assert_caps_are_found(latency: &str) {
         for reject in [0, 10] {
             let profile = format!("latency = {latency}\nconcurrency = {cap}\nreject_ms = {reject}");
             let report = run_probe(&profile).await;
-            let rejected = match report.recommendation {
-                Some(recommendation) => rejections(&profile, recommendation, 4 * cap + 20).await,
-                None => 0,
-            };
+            let rejected = rejections(&profile, &report, 4 * cap + 20).await;
             let is_right = matches!(report.limit, LimitFinding::Cap { connections } if is_near(connections, cap as f64));
             if !is_right || rejected > 0 || !report.is_confirmed || report.stop.is_some() {
                 wrong.push(format!("{profile}: {}", summary(&report, rejected)));
@@ -110,10 +108,7 @@ async fn assert_rates_are_found(latency: &str) {
     for (rate, limit) in RATES {
         let profile = format!("latency = {latency}\nreject_ms = 2\n{limit}");
         let report = run_probe(&profile).await;
-        let rejected = match report.recommendation {
-            Some(recommendation) => rejections(&profile, recommendation, 250).await,
-            None => 0,
-        };
+        let rejected = rejections(&profile, &report, 250).await;
         let is_right =
             matches!(report.limit, LimitFinding::Rate { per_second } if is_near(per_second, rate));
         if !is_right || rejected > 0 {
