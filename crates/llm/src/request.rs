@@ -182,6 +182,10 @@ async fn send_to_simulator(
         _ if reply.delay.is_zero() => {}
         _ => tokio::time::sleep(reply.delay).await,
     }
+    let time_left = |slot| client.simulator.time_left(slot, client.started.elapsed());
+    while let Some(left) = reply.slot.and_then(time_left) {
+        tokio::time::sleep(left).await;
+    }
     let mut headers = HeaderMap::new();
     for (name, value) in &reply.headers {
         if let (Ok(name), Ok(value)) = (HeaderName::try_from(name), HeaderValue::try_from(value)) {

@@ -47,6 +47,7 @@ pub use behaviour::{ModelAnswer, ModelBehaviour, first_user_text, last_user_text
 pub use engine::{Config, Engine};
 pub use error::Error;
 pub use latency::{Latency, standard_normal};
+pub use limit::BatchSlot;
 pub use model::AnswerContext;
 pub use profile::{
     Batching, ConcurrencyStep, Faults, FixedWindow, ForeignTraffic, HeaderStyle, Knee, Outage,

@@ -1,5 +1,6 @@
 //! Requests to the engine and the replies to them.
 
+use crate::BatchSlot;
 use bakeoff_core::{Request, Response};
 use std::time::Duration;
 
@@ -19,8 +20,13 @@ pub struct SimRequest<'a> {
 /// The reply to a request and its latency.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reply {
-    /// Time from the request's arrival until the reply is complete.
+    /// Time from the request's arrival until the reply is complete. At a batching server, requests that
+    /// arrive later delay it further.
     pub delay: Duration,
+    /// Place at a batching server. The reply is complete when [`Engine::time_left`] returns nothing for it.
+    ///
+    /// [`Engine::time_left`]: crate::Engine::time_left
+    pub slot: Option<BatchSlot>,
     /// Rate-limit and retry headers, names in lower case.
     pub headers: Vec<(String, String)>,
     /// HTTP status of an answer: 200, or 201 if the profile draws it.

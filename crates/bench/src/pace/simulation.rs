@@ -78,6 +78,8 @@ impl Network {
 enum SimulationEvent {
     /// A request arrived at the provider.
     Arrival(Flight),
+    /// The provider may have completed a response.
+    Completion(Flight),
     /// A response arrived.
     Response(Flight),
     /// The scheduler asked for a tick.
@@ -184,6 +186,10 @@ impl Simulation {
                     self.handle_arrival(flight);
                     continue;
                 }
+                SimulationEvent::Completion(flight) => {
+                    self.handle_completion(flight);
+                    continue;
+                }
                 SimulationEvent::Response(flight) => self.handle_response(flight),
                 SimulationEvent::Wake if self.wake_at == Some(time) => self.wake_at = None,
                 // Superseded by an earlier wake-up.
@@ -244,13 +250,32 @@ impl Simulation {
             now: self.now,
         };
         let reply = self.engine.respond(&request);
+        let at = self.now + reply.delay;
+        let slot = reply.slot;
+        self.in_flight.insert(flight, (item, reply, sent));
+        if slot.is_some() {
+            self.schedule(at, SimulationEvent::Completion(flight));
+        } else {
+            self.transmit(at, flight);
+        }
+    }
+
+    /// Sends the response of a batched request as soon as it is complete.
+    fn handle_completion(&mut self, flight: Flight) {
+        let Some((_, reply, _)) = self.in_flight.get(&flight) else { return };
+        match reply.slot.and_then(|slot| self.engine.time_left(slot, self.now)) {
+            Some(left) => self.schedule(self.now + left, SimulationEvent::Completion(flight)),
+            None => self.transmit(self.now, flight),
+        }
+    }
+
+    /// Schedules the arrival of a response that the provider sends at a time.
+    fn transmit(&mut self, at: Duration, flight: Flight) {
         let transit = self.network.delay(&mut self.rng).unwrap_or_else(|| {
             let ms = TRANSIT_MS.0 - TRANSIT_MS.1 * (1.0 - self.rng.random::<f64>()).ln();
             Duration::from_secs_f64(ms / 1000.0)
         });
-        let at = self.now + reply.delay + transit;
-        self.in_flight.insert(flight, (item, reply, sent));
-        self.schedule(at, SimulationEvent::Response(flight));
+        self.schedule(at + transit, SimulationEvent::Response(flight));
     }
 
     fn handle_response(&mut self, flight: Flight) {

@@ -3,12 +3,12 @@
 use crate::headers::HeaderSettings;
 use crate::key::SeedKey;
 use crate::latency;
-use crate::limit::{Denial, ProviderLimits, TokenCost, batching_slowdown, slowdown};
+use crate::limit::{Denial, InFlight, ProviderLimits, TokenCost, slowdown};
 use crate::model::{AnswerContext, BuiltinModel, Draft, ModelKind, draft, error_for_status};
 use crate::profile::DrawnFault;
 use crate::{
-    Fault, Latency, ModelBehaviour, Outcome, Profile, Reply, RequestEstimate, SimModel, SimRequest,
-    Stats,
+    BatchSlot, Fault, Latency, ModelBehaviour, Outcome, Profile, Reply, RequestEstimate, SimModel,
+    SimRequest, Stats,
 };
 use bakeoff_core::Request;
 use rand::RngExt;
@@ -29,7 +29,7 @@ const MAX_FAILURES: usize = 1 << 16;
 pub struct Config {
     /// Seed of all random numbers.
     pub seed: u64,
-    /// ProviderLimits, outages and latency of the provider.
+    /// Limits, outages and latency of the provider.
     pub profile: Option<Profile>,
     /// Models defined by a suite, by name without the prefix `sim/`.
     pub models: BTreeMap<String, SimModel>,
@@ -166,8 +166,9 @@ impl Engine {
             return self.refuse(&mut state, status, code, message.into(), Vec::new());
         }
         state.limits.admit(cost);
-        let delay = self.delay(&state, model, definition, key);
-        state.start_flight(delay);
+        let latency = self.latency(model, definition, key);
+        let now = state.now;
+        let (delay, slot) = self.start_flight(&mut state.limits.flight, latency, now);
         state.stats.peak_in_flight =
             state.stats.peak_in_flight.max(state.limits.flight.count().max(1));
         let admitted = state.stats.answered + state.stats.broken + 1;
@@ -194,7 +195,13 @@ impl Engine {
                 Outcome::Broken(fault)
             }
         };
-        Reply { delay, headers, answer_status, outcome }
+        Reply { delay, slot, headers, answer_status, outcome }
+    }
+
+    /// Returns the time until the reply of a batched request is complete if no other request arrives;
+    /// `None` if it is complete.
+    pub fn time_left(&self, slot: BatchSlot, now: Duration) -> Option<Duration> {
+        self.lock_at(now).limits.flight.time_left(slot)
     }
 
     /// Returns latency and token counts of a request without load and limits. Benchmarks compute the
@@ -309,7 +316,7 @@ impl Engine {
         *state.stats.refused.entry(status).or_default() += 1;
         let outcome = Outcome::Refused { status, code, message };
         let delay = latency::delay(self.profile.reject_ms / 1e3);
-        Reply { delay, headers, answer_status: 200, outcome }
+        Reply { delay, slot: None, headers, answer_status: 200, outcome }
     }
 
     /// Draws the fault of a request by its number.
@@ -354,22 +361,23 @@ impl Engine {
         None
     }
 
-    /// Returns the delay of an answer under the current load.
-    fn delay(
+    /// Records an admitted request as in flight. Returns the delay of its answer under the current load.
+    fn start_flight(
         &self,
-        state: &EngineState,
-        model: ModelKind<'_>,
-        definition: Option<&SimModel>,
-        key: SeedKey,
-    ) -> Duration {
-        let delay = self.latency(model, definition, key);
-        let in_flight = state.limits.flight.count() + 1;
-        let factor = match (self.profile.knee, self.profile.batching) {
-            (None, None) => return delay,
-            (Some(knee), _) => slowdown(knee, in_flight),
-            (None, Some(batching)) => batching_slowdown(batching, in_flight),
-        };
-        latency::delay(delay.as_secs_f64() * factor)
+        flight: &mut InFlight,
+        latency: Duration,
+        now: Duration,
+    ) -> (Duration, Option<BatchSlot>) {
+        if latency.is_zero() {
+            return (latency, None);
+        }
+        if let Some(slot) = flight.join(latency) {
+            return (flight.time_left(slot).unwrap_or_default(), Some(slot));
+        }
+        let factor = self.profile.knee.map_or(1.0, |knee| slowdown(knee, flight.count() + 1));
+        let delay = latency::delay(latency.as_secs_f64() * factor);
+        flight.add(now.saturating_add(delay));
+        (delay, None)
     }
 
     /// Returns the latency of an answer without load.
@@ -393,15 +401,6 @@ impl Engine {
 
     fn since_1970(&self, now: Duration) -> Duration {
         self.epoch.get().copied().unwrap_or_default().saturating_add(now)
-    }
-}
-
-impl EngineState {
-    /// Records an admitted request as in flight.
-    fn start_flight(&mut self, delay: Duration) {
-        if !delay.is_zero() {
-            self.limits.flight.add(self.now.saturating_add(delay));
-        }
     }
 }
 

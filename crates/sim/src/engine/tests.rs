@@ -367,3 +367,18 @@ fn batching_slows_answers_down_with_load() {
     });
     assert_eq!(delay(99), 2000);
 }
+
+#[test]
+fn requests_that_join_a_batch_delay_those_in_flight() {
+    let batching = Some(Batching { base_ms: 1000.0, per_request_ms: 10.0 });
+    let engine = with_profile(Profile { batching, ..Profile::default() });
+    let first = ask(&engine, "echo", 0, Duration::ZERO);
+    let slot = first.slot.unwrap();
+    let time_left = |now| engine.time_left(slot, now).map(|left| left.as_millis());
+    assert_eq!(time_left(Duration::from_millis(505)), Some(505));
+    (1..100).for_each(|ordinal| {
+        ask(&engine, "echo", ordinal, Duration::from_millis(505));
+    });
+    assert_eq!(time_left(first.delay), Some(494), "half of the answer takes a second");
+    assert_eq!(time_left(Duration::from_millis(1506)), None);
+}

@@ -1,18 +1,32 @@
-//! Requests in flight. The end of a request is known when it is admitted, so no completion call is needed.
+//! Requests in flight. They end by themselves, so no completion call is needed.
 
+use super::batching::{Batch, BatchSlot};
+use crate::Batching;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-/// End times of the requests in flight.
+/// The requests in flight.
 #[derive(Debug, Default)]
 pub(crate) struct InFlight {
+    now: Duration,
+    /// End times, known at admission.
     ends: BinaryHeap<Reverse<Duration>>,
+    /// Requests whose end depends on those that join later.
+    batch: Option<Batch>,
 }
 
 impl InFlight {
+    pub(crate) fn new(batching: Option<Batching>) -> InFlight {
+        InFlight { batch: batching.map(Batch::new), ..InFlight::default() }
+    }
+
     /// Removes the requests that have ended by `now`.
     pub(crate) fn advance(&mut self, now: Duration) {
+        self.now = now;
+        if let Some(batch) = &mut self.batch {
+            batch.advance(now);
+        }
         while self.ends.peek().is_some_and(|Reverse(end)| *end <= now) {
             self.ends.pop();
         }
@@ -23,21 +37,34 @@ impl InFlight {
         self.ends.push(Reverse(end));
     }
 
+    /// Adds a request that takes `latency` without load, if the server batches requests.
+    pub(crate) fn join(&mut self, latency: Duration) -> Option<BatchSlot> {
+        self.batch.as_mut().map(|batch| batch.add(latency))
+    }
+
+    /// Returns the time until a batched request ends if none joins; `None` if it has ended.
+    pub(crate) fn time_left(&self, slot: BatchSlot) -> Option<Duration> {
+        self.batch.as_ref()?.time_left(slot)
+    }
+
     /// Returns the number of requests in flight.
     pub(crate) fn count(&self) -> u64 {
-        self.ends.len() as u64
+        (self.ends.len() + self.batch.as_ref().map_or(0, Batch::len)) as u64
     }
 
     /// Returns the end of the request that ends after `earlier` others; zero if there are fewer requests.
     pub(crate) fn nth_end(&self, earlier: u64) -> Duration {
-        let end = if earlier == 0 {
-            self.ends.peek().copied()
-        } else {
-            let mut ends: Vec<Reverse<Duration>> = self.ends.iter().copied().collect();
-            ends.sort_unstable_by_key(|Reverse(end)| *end);
-            usize::try_from(earlier).ok().and_then(|index| ends.get(index)).copied()
+        let Ok(index) = usize::try_from(earlier) else { return Duration::ZERO };
+        let end = match &self.batch {
+            Some(batch) => batch.times_left().nth(index).map(|(_, left)| self.now + left),
+            None if index == 0 => self.ends.peek().map(|Reverse(end)| *end),
+            None => {
+                let mut ends: Vec<Duration> = self.ends.iter().map(|Reverse(end)| *end).collect();
+                ends.sort_unstable();
+                ends.get(index).copied()
+            }
         };
-        end.map_or(Duration::ZERO, |Reverse(end)| end)
+        end.unwrap_or(Duration::ZERO)
     }
 }
 

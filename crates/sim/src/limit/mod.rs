@@ -1,4 +1,4 @@
-//! ProviderLimits of a provider.
+//! Limits of a provider.
 //!
 //! Each limiter is a small struct that receives the time as an argument; [`ProviderLimits`] combines them.
 //! Module `headers` writes the headers about them.
@@ -13,7 +13,7 @@ mod quota;
 mod sliding;
 mod window;
 
-pub(crate) use batching::batching_slowdown;
+pub use batching::BatchSlot;
 pub(crate) use bucket::Bucket;
 pub(crate) use flight::InFlight;
 pub(crate) use knee::slowdown;
@@ -67,7 +67,7 @@ pub(crate) enum Denial {
     },
 }
 
-/// LimitLevel of one limit, for headers.
+/// Level of one limit, for headers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct LimitLevel {
     /// Maximum.
@@ -90,7 +90,7 @@ impl ProviderLimits {
             window: profile.window.map(|window| Window::new(window, foreign)),
             sliding: profile.sliding_window.map(SlidingLog::new),
             quota: profile.daily_quota.map(DailyQuota::new),
-            flight: InFlight::default(),
+            flight: InFlight::new(profile.batching),
             cap: Cap::new(profile),
             outages: Outages::new(&profile.outages),
         }

@@ -1,5 +1,6 @@
 //! Response bodies: complete, streamed over time, or aborted.
 
+use super::completion::ReplyCompletion;
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
@@ -8,11 +9,11 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
-use std::time::Duration;
-use tokio::time::{Instant, sleep_until};
 
 /// Maximum number of writes per stream; timers cost more than bytes.
 const MAX_WRITES: usize = 24;
+/// Share of the delay after which the first events are sent.
+const FIRST_SHARE: f64 = 1.0 / 3.0;
 
 /// Returns a response with a body of a media type.
 pub(super) fn response(status: StatusCode, media_type: &'static str, body: Body) -> Response {
@@ -32,23 +33,29 @@ pub(super) fn event_stream(status: StatusCode, body: Body) -> Response {
     response(status, "text/event-stream; charset=utf-8", body)
 }
 
-/// Returns a body that spreads events over the delay: the first after a third of it, the last at its end.
-pub(super) fn spread(events: Vec<String>, start: Instant, delay: Duration) -> Body {
-    if delay.is_zero() || events.is_empty() {
+/// Returns a body that spreads events over the delay: the first after a third of it, the last when the reply is
+/// complete.
+pub(super) fn spread(events: Vec<String>, completion: ReplyCompletion) -> Body {
+    if completion.is_immediate() || events.is_empty() {
         return Body::from(events.concat());
     }
     let size = events.len().div_ceil(MAX_WRITES);
     let groups: VecDeque<Bytes> =
         events.chunks(size).map(|group| Bytes::from(group.concat())).collect();
     let count = groups.len();
-    let first = delay / 3;
-    Body::from_stream(stream::unfold(groups, move |mut groups| async move {
-        let group = groups.pop_front()?;
-        let left = groups.len() as f64;
-        let share = if count > 1 { left / (count - 1) as f64 } else { 0.0 };
-        sleep_until(start + delay - (delay - first).mul_f64(share)).await;
-        Some((Ok::<_, Infallible>(group), groups))
-    }))
+    Body::from_stream(stream::unfold(
+        (groups, completion),
+        move |(mut groups, completion)| async move {
+            let group = groups.pop_front()?;
+            if groups.is_empty() {
+                completion.wait().await;
+            } else {
+                let share = groups.len() as f64 / (count - 1) as f64;
+                completion.wait_for_share(1.0 - (1.0 - FIRST_SHARE) * share).await;
+            }
+            Some((Ok::<_, Infallible>(group), (groups, completion)))
+        },
+    ))
 }
 
 /// Returns a body that aborts the connection after its first half.
@@ -72,12 +79,15 @@ pub(super) fn aborted(mut body: Vec<u8>) -> Body {
 mod tests {
     use super::*;
     use futures_util::StreamExt;
+    use std::time::Duration;
+    use tokio::time::Instant;
 
     #[tokio::test(start_paused = true)]
     async fn stream_starts_after_a_third_of_the_delay_and_ends_with_it() {
         let start = Instant::now();
         let events = ["a", "b", "c"].map(String::from).to_vec();
-        let mut stream = spread(events, start, Duration::from_secs(9)).into_data_stream();
+        let completion = ReplyCompletion::after(Duration::from_secs(9));
+        let mut stream = spread(events, completion).into_data_stream();
         let mut received = Vec::new();
         while let Some(piece) = stream.next().await {
             received.push((start.elapsed().as_millis() / 10, piece.unwrap()));
@@ -90,7 +100,8 @@ mod tests {
     async fn long_streams_use_a_bounded_number_of_writes() {
         let events: Vec<String> = (0..1000).map(|n| format!("{n},")).collect();
         let text = events.concat();
-        let stream = spread(events, Instant::now(), Duration::from_secs(1)).into_data_stream();
+        let completion = ReplyCompletion::after(Duration::from_secs(1));
+        let stream = spread(events, completion).into_data_stream();
         let pieces: Vec<Bytes> = stream.map(Result::unwrap).collect().await;
         assert_eq!(pieces.concat(), text.as_bytes());
         assert!(pieces.len() <= MAX_WRITES, "{}", pieces.len());

@@ -1,5 +1,6 @@
 //! Handling of one HTTP request in either format.
 
+use super::completion::ReplyCompletion;
 use super::connection::ResetSwitch;
 use super::wire::{ApiFormat, ResponseMeta};
 use super::{ServerState, body, fault, since_1970};
@@ -9,7 +10,7 @@ use axum::extract::{ConnectInfo, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use std::sync::atomic::Ordering;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::Instant;
 
 /// Maximum size of a request body, which may contain images.
 const MAX_BODY_BYTES: usize = 32 << 20;
@@ -61,13 +62,12 @@ async fn respond<W: ApiFormat>(
     let (trial, ordinal) = trial(headers);
     let start = Instant::now();
     let ask = SimRequest { request: &call.request, trial, ordinal, now: app.now() };
-    let Reply { delay, headers, answer_status, outcome } = app.engine.respond(&ask);
+    let Reply { delay, slot, headers, answer_status, outcome } = app.engine.respond(&ask);
+    let completion = ReplyCompletion { app: app.clone(), start, delay, slot };
     let created = since_1970().as_secs();
     let mut response = match outcome {
         Outcome::Refused { status, code, message } => {
-            if !delay.is_zero() {
-                sleep_until(start + delay).await;
-            }
+            completion.wait().await;
             error_response::<W>(status, code, &message, request_id)
         }
         Outcome::Broken(Fault::Stall) => {
@@ -76,12 +76,12 @@ async fn respond<W: ApiFormat>(
             StatusCode::SERVICE_UNAVAILABLE.into_response()
         }
         Outcome::Broken(Fault::Reset) => {
-            sleep_until(start + delay).await;
+            completion.wait().await;
             reset.reset();
             StatusCode::SERVICE_UNAVAILABLE.into_response()
         }
         Outcome::Broken(fault) => {
-            sleep_until(start + delay).await;
+            completion.wait().await;
             let meta = ResponseMeta { id: format!("{number:016x}"), created };
             fault::response::<W>(fault, &call, &meta)
         }
@@ -93,12 +93,10 @@ async fn respond<W: ApiFormat>(
             let status = StatusCode::from_u16(answer_status).unwrap_or(StatusCode::OK);
             if call.request.stream {
                 let events = W::events(&answer, &meta, &call);
-                body::event_stream(status, body::spread(events, start, delay))
+                body::event_stream(status, body::spread(events, completion))
             } else {
                 let answer = W::answer(&answer, &meta);
-                if !delay.is_zero() {
-                    sleep_until(start + delay).await;
-                }
+                completion.wait().await;
                 body::json(status, &answer)
             }
         }

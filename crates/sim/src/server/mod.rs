@@ -6,13 +6,14 @@
 mod anthropic;
 mod body;
 mod call;
+mod completion;
 mod connection;
 mod fault;
 mod openai;
 mod read;
 mod wire;
 
-use crate::Engine;
+use crate::{BatchSlot, Engine};
 use anthropic::Anthropic;
 use axum::Router;
 use axum::extract::State;
@@ -114,6 +115,11 @@ impl ServerState {
     /// Returns the time since the engine's start.
     fn now(&self) -> Duration {
         self.start.elapsed()
+    }
+
+    /// Returns the time until a batched request ends.
+    fn time_left(&self, slot: BatchSlot) -> Option<Duration> {
+        self.engine.time_left(slot, self.now())
     }
 
     /// Waits until the server stops.

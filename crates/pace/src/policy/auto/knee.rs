@@ -1,108 +1,86 @@
 //! Detection of saturation: a provider that slows down instead of rejecting, as GPU servers do.
 //!
-//! Latency is compared between cohorts of consecutive requests. By Little's law, the requests in flight
-//! divided by their latency are the throughput at that level. As long as latency is low, nothing is
-//! limited. Once it has risen, the limit grows only while throughput grows with it: along the concave
-//! curve of a batching server up to the ceiling, and not beyond the knee of a server that queues. A
-//! limit is never kept below one that was measured to be faster.
+//! Latency and throughput by requests in flight are measured by cohorts. As long as latency is low,
+//! nothing is limited. Once it has risen, the limit grows only while throughput grows with it: along the
+//! concave curve of a batching server up to the ceiling, and not beyond the knee of a server that
+//! queues. A limit is never kept below one that was measured to be faster.
 
-use std::collections::VecDeque;
+use super::cohort::{CohortStats, Cohorts, LoadModel};
 
-/// Requests in the first cohort, which measures the unloaded latency, in the second, and in later ones.
-const FIRST_COHORT: usize = 8;
-const SECOND_COHORT: usize = 12;
-const COHORT: usize = 30;
 /// Latency has risen if it exceeds the minimum by this factor.
 const LATENCY_RISE: f64 = 1.4;
+/// Growth of the level that explains a rise.
+const LEVEL_RISE: f64 = 1.3;
+/// Latency of requests that are not slowed down, as a multiple of the minimum.
+const NORMAL_LATENCY: f64 = 1.6;
 /// Levels closer than this factor are not compared, because latencies vary.
 const MIN_STEP: f64 = 1.4;
 /// The limit stops growing if throughput grows with a smaller power of the level.
 const MIN_ELASTICITY: f64 = 0.12;
+/// Measurements that are kept.
+const MAX_POINTS: usize = 64;
+/// Cohorts in a row after which the limit stops growing although latencies vary too much to tell.
+const MAX_DOUBTS: u32 = 3;
 /// Throughput that counts as equal to the highest.
 const EQUAL_RATE: f64 = 0.97;
 /// Limit at a sharp knee, as a multiple of the requests that keep the provider busy.
 const KNEE_RESERVE: f64 = 1.3;
 /// Latency below which requests do not queue, as a multiple of the minimum.
 const QUEUE_FREE: f64 = 1.15;
-/// Cohorts between two probes of a higher limit, its factor, and the gain that confirms it.
-const PROBE_EVERY: u32 = 8;
+/// Cohorts between two probes of a higher limit; the number doubles with each probe that gains nothing.
+const MIN_PROBE_INTERVAL: u32 = 2;
+const MAX_PROBE_INTERVAL: u32 = 16;
+/// Factor on the limit in a probe, and the gain that confirms it, besides the error of the measurement.
 const PROBE_FACTOR: f64 = 1.35;
-const PROBE_GAIN: f64 = 1.08;
+const PROBE_GAIN: f64 = 1.03;
 
-/// The cohorts' measurements and the resulting limit.
+/// The measurements and the resulting limit.
 #[derive(Debug)]
 pub(super) struct LatencyKnee {
-    /// Unfinished cohorts, the oldest first.
-    cohorts: VecDeque<Cohort>,
-    cohorts_started: u32,
+    cohorts: Cohorts,
     stage: KneeStage,
-    /// Minimum of the cohorts' median latencies, and the requests in flight then.
+    /// Minimum of the cohorts' latencies, and the requests in flight then.
     min_latency: Option<(f64, f64)>,
-    /// Throughput by level, measured since latency was low.
+    /// Measurements until the limit is found.
     curve: Vec<CohortStats>,
-}
-
-/// Consecutive requests that are measured together.
-#[derive(Debug)]
-struct Cohort {
-    first: u64,
-    size: usize,
-    /// Send times of all, and latencies of those that were answered.
-    sent: Vec<f64>,
-    latencies: Vec<Option<f64>>,
-    levels: f64,
-}
-
-impl Cohort {
-    fn new(first: u64, size: usize) -> Cohort {
-        Cohort { first, size, sent: Vec::new(), latencies: Vec::new(), levels: 0.0 }
-    }
-
-    /// Returns the median latency as soon as the unanswered requests cannot change it.
-    fn median(&self, now: f64) -> Option<f64> {
-        let mut known: Vec<f64> = self.latencies.iter().flatten().copied().collect();
-        known.sort_by(f64::total_cmp);
-        let median = *known.get(self.sent.len() / 2)?;
-        let is_final =
-            |(sent, latency): (&f64, &Option<f64>)| latency.is_some() || now - sent >= median;
-        self.sent.iter().zip(&self.latencies).all(is_final).then_some(median)
-    }
-}
-
-/// The measurements of a cohort.
-#[derive(Debug, Clone, Copy)]
-struct CohortStats {
-    median: f64,
-    level: f64,
-}
-
-impl CohortStats {
-    /// Returns the answers per second at this level, by Little's law.
-    fn rate(self) -> f64 {
-        self.level / self.median.max(1e-6)
-    }
+    /// `Shared` until a cohort at a constant limit refutes it, so that growth does not end early at a
+    /// batching server, where later requests slow down earlier ones.
+    model: LoadModel,
 }
 
 #[derive(Debug, Clone, Copy)]
 enum KneeStage {
     /// No rise so far.
     Watch,
-    /// Latency rises, but throughput does, too.
-    Climb { width: f64 },
-    /// One cohort at the limit of a sharp knee, to compare it with the best one so far.
-    Settle { width: f64, best: CohortStats },
+    /// Latency rises, but throughput does, too. `doubts` is the number of cohorts in a row that do not
+    /// tell whether it does.
+    Climb { width: f64, doubts: u32 },
+    /// One cohort at a constant limit, which shows the model and whether the limit is as fast as the
+    /// best level so far.
+    Settle { width: f64, best: f64, best_rate: f64 },
     /// Constant, with an occasional cohort at a higher limit.
-    Hold { width: f64, rate: f64, cohorts: u32, is_probing: bool },
+    Hold(HeldLimit),
+}
+
+/// A limit that was found.
+#[derive(Debug, Clone, Copy)]
+struct HeldLimit {
+    width: f64,
+    rate: f64,
+    /// Cohorts since the last probe, and their number until the next one.
+    cohorts: u32,
+    probe_after: u32,
+    is_probing: bool,
 }
 
 impl LatencyKnee {
     pub(super) fn new() -> LatencyKnee {
         LatencyKnee {
-            cohorts: VecDeque::new(),
-            cohorts_started: 0,
+            cohorts: Cohorts::default(),
             stage: KneeStage::Watch,
             min_latency: None,
             curve: Vec::new(),
+            model: LoadModel::Shared,
         }
     }
 
@@ -110,152 +88,205 @@ impl LatencyKnee {
     pub(super) fn limit(&self) -> Option<f64> {
         match self.stage {
             KneeStage::Watch => None,
-            KneeStage::Climb { width } | KneeStage::Settle { width, .. } => Some(width.ceil()),
-            KneeStage::Hold { width, is_probing, .. } => {
-                let probe = if is_probing { PROBE_FACTOR } else { 1.0 };
-                Some((width * probe).ceil())
+            KneeStage::Climb { width, .. } | KneeStage::Settle { width, .. } => Some(width.ceil()),
+            KneeStage::Hold(held) => {
+                let probe = if held.is_probing { PROBE_FACTOR } else { 1.0 };
+                Some((held.width * probe).ceil())
             }
         }
     }
 
     /// Returns whether more requests in flight do not raise throughput.
     pub(super) fn is_saturated(&self) -> bool {
-        matches!(self.stage, KneeStage::Settle { .. } | KneeStage::Hold { .. })
+        matches!(self.stage, KneeStage::Settle { .. } | KneeStage::Hold(_))
     }
 
     /// Returns whether a latency is close to that of the first answers.
     pub(super) fn is_normal(&self, latency: f64) -> bool {
-        self.min_latency.is_none_or(|(min_latency, _)| latency < 1.6 * min_latency)
+        self.min_latency.is_none_or(|(min_latency, _)| latency < NORMAL_LATENCY * min_latency)
     }
 
     pub(super) fn on_sent(&mut self, now: f64, number: u64, level: u32) {
-        if self.cohorts.back().is_none_or(|cohort| cohort.sent.len() >= cohort.size) {
-            let width = self.limit().unwrap_or(f64::from(level));
-            let size = match self.cohorts_started {
-                0 => FIRST_COHORT,
-                1 => SECOND_COHORT,
-                _ => COHORT.max((0.4 * width) as usize),
-            };
-            self.cohorts_started = self.cohorts_started.saturating_add(1);
-            self.cohorts.push_back(Cohort::new(number, size));
-        }
-        if let Some(cohort) = self.cohorts.back_mut() {
-            cohort.sent.push(now);
-            cohort.latencies.push(None);
-            cohort.levels += f64::from(level) + 1.0;
-        }
+        let width = self.limit().unwrap_or(f64::from(level));
+        self.cohorts.on_sent(now, number, level, width);
+    }
+
+    /// Handles the end of a request, after which `in_flight` are left.
+    pub(super) fn on_ended(&mut self, now: f64, in_flight: u32) {
+        self.cohorts.on_ended(now, in_flight);
     }
 
     pub(super) fn on_answered(&mut self, now: f64, number: u64, latency: f64) {
-        for cohort in &mut self.cohorts {
-            let index = number.checked_sub(cohort.first).map(usize::try_from);
-            if let Some(Ok(index)) = index
-                && let Some(answered) = cohort.latencies.get_mut(index)
-            {
-                *answered = Some(latency);
+        if let Some(stats) = self.cohorts.on_answered(now, number, latency) {
+            let before = self.limit();
+            self.update(stats);
+            // Cohorts at a limit that is given up, or was not reached yet, say nothing about the new one.
+            if self.is_saturated() && self.limit() != before {
+                self.cohorts.clear();
             }
-        }
-        let Some(cohort) = self.cohorts.front().filter(|one| one.sent.len() >= one.size) else {
-            return;
-        };
-        let Some(median) = cohort.median(now) else { return };
-        let stats = CohortStats { median, level: cohort.levels / cohort.sent.len() as f64 };
-        let before = self.limit();
-        self.cohorts.pop_front();
-        self.update(stats);
-        // Cohorts at a limit that is given up, or was not reached yet, say nothing about the new one.
-        if self.is_saturated() && self.limit() != before {
-            self.cohorts.clear();
         }
     }
 
     fn update(&mut self, stats: CohortStats) {
-        let (min_latency, level) = *self.min_latency.get_or_insert((stats.median, stats.level));
-        if stats.median < min_latency {
-            self.min_latency = Some((stats.median, stats.level));
+        let level = stats.level(self.model);
+        // The minimum of several cohorts is too low by chance, so its upper bound counts.
+        let (lower_latency, upper_latency) = stats.latency_bounds();
+        let (min_latency, min_level) = *self.min_latency.get_or_insert((upper_latency, level));
+        if upper_latency < min_latency {
+            self.min_latency = Some((upper_latency, level));
         }
         match &mut self.stage {
             KneeStage::Watch => {
-                if stats.median > LATENCY_RISE * min_latency && stats.level > 1.3 * level {
+                if lower_latency > LATENCY_RISE * min_latency && level > LEVEL_RISE * min_level {
                     self.climb(stats);
                 } else {
-                    self.curve.push(stats);
+                    self.record(stats);
                 }
             }
             KneeStage::Climb { .. } => self.climb(stats),
-            KneeStage::Settle { best, width } => {
-                if stats.rate() < EQUAL_RATE * best.rate() {
-                    let best = *best;
-                    self.hold(best.level, best.rate());
-                } else if stats.median < QUEUE_FREE * min_latency && stats.rate() > best.rate() {
+            &mut KneeStage::Settle { width, best, best_rate } => {
+                let rate = stats.rate(self.model);
+                if self.model == LoadModel::Shared && self.is_queued(stats) {
+                    self.model = LoadModel::Queued;
+                    self.settle();
+                } else if rate < EQUAL_RATE * best_rate && best != width {
+                    self.hold(best, best_rate);
+                } else if stats.latency < QUEUE_FREE * min_latency && rate > best_rate {
                     // The throughput from which the limit was derived was below the maximum.
-                    *best = stats;
-                    *width *= PROBE_FACTOR;
+                    let width = PROBE_FACTOR * width;
+                    self.stage = KneeStage::Settle { width, best: level, best_rate: rate };
                 } else {
-                    let width = *width;
-                    self.hold(width, stats.rate());
+                    self.hold(width, rate);
                 }
             }
-            KneeStage::Hold { width, rate, cohorts, is_probing } => {
-                if std::mem::take(is_probing) {
-                    if stats.rate() > PROBE_GAIN * *rate {
-                        *width = stats.level.max(*width);
-                        *rate = stats.rate();
-                        *is_probing = true;
-                    }
-                    return;
-                }
-                *rate += 0.3 * (stats.rate() - *rate);
-                *cohorts += 1;
-                *is_probing = cohorts.is_multiple_of(PROBE_EVERY);
-            }
+            KneeStage::Hold(held) => held.update(stats, self.model),
         }
     }
 
     /// Raises the limit as far as throughput has grown with the level, or ends the growth.
     fn climb(&mut self, stats: CohortStats) {
+        let model = self.model;
+        let (level, rate) = (stats.level(model), stats.rate(model));
         let reference = self
             .curve
             .iter()
-            .filter(|point| MIN_STEP * point.level <= stats.level)
-            .max_by(|one, other| one.level.total_cmp(&other.level));
-        let elasticity = reference.map_or(1.0, |reference| {
-            (stats.rate() / reference.rate()).ln() / (stats.level / reference.level).ln()
+            .filter(|point| MIN_STEP * point.level(model) <= level)
+            .max_by(|one, other| one.level(model).total_cmp(&other.level(model)));
+        let (elasticity, error) = reference.map_or((1.0, 0.0), |reference| {
+            let step = (level / reference.level(model)).ln();
+            let error = stats.error.hypot(reference.error);
+            ((rate / reference.rate(model)).ln() / step, error / step)
         });
-        self.curve.push(stats);
+        let is_doubtful = elasticity + error > MIN_ELASTICITY;
+        self.record(stats);
         if elasticity >= MIN_ELASTICITY {
-            let width = stats.level * (1.0 + 2.0 * elasticity.min(1.0));
-            self.stage = KneeStage::Climb { width };
+            let width = level * (1.0 + 2.0 * elasticity.min(1.0));
+            self.stage = KneeStage::Climb { width, doubts: 0 };
             return;
         }
-        let max_rate = self.curve.iter().map(|point| point.rate()).fold(0.0, f64::max);
+        match &mut self.stage {
+            KneeStage::Climb { doubts, .. } if is_doubtful && *doubts < MAX_DOUBTS => *doubts += 1,
+            KneeStage::Watch if is_doubtful => {
+                self.stage = KneeStage::Climb { width: level, doubts: 1 };
+            }
+            _ => self.settle(),
+        }
+    }
+
+    fn record(&mut self, stats: CohortStats) {
+        if self.curve.len() >= MAX_POINTS {
+            self.curve.remove(0);
+        }
+        self.curve.push(stats);
+    }
+
+    /// Ends the growth at the limit that suits the measurements.
+    fn settle(&mut self) {
+        let model = self.model;
+        let max_rate = self.curve.iter().map(|point| point.rate(model)).fold(0.0, f64::max);
         let best = self
             .curve
             .iter()
-            .filter(|point| point.rate() >= EQUAL_RATE * max_rate)
-            .min_by(|one, other| one.level.total_cmp(&other.level));
-        let (Some(&best), Some((min_latency, _))) = (best, self.min_latency) else { return };
+            .filter(|point| {
+                let lower_rate = point.rate(model) / point.error.exp();
+                lower_rate >= EQUAL_RATE * max_rate || point.rate(model) >= max_rate
+            })
+            .map(|point| point.level(model))
+            .fold(f64::INFINITY, f64::min);
+        let Some((min_latency, _)) = self.min_latency else { return };
         let width = (KNEE_RESERVE * max_rate * min_latency).max(1.0);
         // A slower point above the knee shows that the curve has none there.
         let is_refuted = self.curve.iter().any(|point| {
-            (width..best.level).contains(&point.level) && point.rate() < 0.9 * max_rate
+            (width..best).contains(&point.level(model)) && point.rate(model) < 0.9 * max_rate
         });
-        if width < best.level && !is_refuted {
-            self.stage = KneeStage::Settle { width, best };
-        } else {
-            self.hold(best.level.max(width.min(MIN_STEP * best.level)), best.rate());
+        let width =
+            if width < best && !is_refuted { width } else { best.max(width.min(MIN_STEP * best)) };
+        self.stage = KneeStage::Settle { width, best, best_rate: max_rate };
+    }
+
+    /// Returns whether requests queue: the latency at a constant limit is closer to that of requests
+    /// that were sent at this level than to that of requests with this mean level.
+    fn is_queued(&self, stats: CohortStats) -> bool {
+        let deviation = |model: LoadModel| {
+            let expected = self.expected_latency(model, stats.level(model));
+            expected.map_or(f64::INFINITY, |expected| (stats.latency / expected).ln().abs())
+        };
+        deviation(LoadModel::Queued) < deviation(LoadModel::Shared)
+    }
+
+    /// Returns the latency at a level, interpolated between the nearest measurements.
+    fn expected_latency(&self, model: LoadModel, level: f64) -> Option<f64> {
+        let mut points: Vec<(f64, f64)> =
+            self.curve.iter().map(|point| (point.level(model), point.latency)).collect();
+        points.sort_by(|one, other| one.0.total_cmp(&other.0));
+        let above = points.iter().position(|(other, _)| *other >= level);
+        let index = above.unwrap_or(points.len()).clamp(1, points.len().saturating_sub(1).max(1));
+        let (&(low, low_latency), &(high, high_latency)) =
+            (points.get(index - 1)?, points.get(index)?);
+        if model == LoadModel::Queued && level > high {
+            // The queue is longer than any measured one.
+            return Some(high_latency * level / high);
         }
+        let share = (level / low).ln() / (high / low).ln().max(1e-6);
+        Some(low_latency * (high_latency / low_latency).powf(share))
     }
 
     fn hold(&mut self, width: f64, rate: f64) {
         self.curve.clear();
-        self.stage = KneeStage::Hold { width, rate, cohorts: 0, is_probing: false };
+        self.stage = KneeStage::Hold(HeldLimit {
+            width,
+            rate,
+            cohorts: 0,
+            probe_after: MIN_PROBE_INTERVAL,
+            is_probing: false,
+        });
+    }
+}
+
+impl HeldLimit {
+    fn update(&mut self, stats: CohortStats, model: LoadModel) {
+        let rate = stats.rate(model);
+        if !self.is_probing {
+            self.rate += 0.3 * (rate - self.rate);
+            self.cohorts += 1;
+            if self.cohorts >= self.probe_after {
+                self.cohorts = 0;
+                self.is_probing = true;
+            }
+        } else if rate > (PROBE_GAIN + stats.error) * self.rate {
+            self.width = self.width.max(stats.level(model));
+            self.rate = rate;
+        } else {
+            self.is_probing = false;
+            self.probe_after = (2 * self.probe_after).min(MAX_PROBE_INTERVAL);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::VecDeque;
 
     /// A closed loop at the limit of the knee, at most `ceiling`; returns the limit after it.
     fn run(latency: impl Fn(f64) -> f64, ceiling: f64, requests: u64) -> Option<f64> {
@@ -278,7 +309,37 @@ mod tests {
             let (end, ended, duration) = flights.swap_remove(next.map_or(0, |(index, _)| index));
             now = end.max(now);
             completions += f64::from(u8::from(knee.is_normal(duration)));
+            knee.on_ended(now, flights.len() as u32);
             knee.on_answered(now, ended, duration);
+        }
+        knee.limit()
+    }
+
+    /// The same at a server whose requests proceed with a speed that depends on the number in flight.
+    fn run_shared(slowdown: impl Fn(f64) -> f64, ceiling: f64, requests: u64) -> Option<f64> {
+        let mut knee = LatencyKnee::new();
+        let (mut now, mut progress, mut number, mut completions) = (0.0, 0.0, 0, 0.0);
+        // Progress at the end, number, and send time of the requests in flight, the oldest first.
+        let mut flights: VecDeque<(f64, u64, f64)> = VecDeque::new();
+        while number < requests {
+            let limit = knee.limit().unwrap_or(20.0 + 2.0 * completions).min(ceiling);
+            let is_room = (flights.len() as f64) < limit;
+            // The next request follows after a millisecond.
+            let end = flights.front().map_or(f64::INFINITY, |(end, ..)| *end);
+            let end_at = now + (end - progress) * slowdown(flights.len() as f64);
+            if is_room && now + 1e-3 < end_at {
+                knee.on_sent(now, number, flights.len() as u32);
+                flights.push_back((progress + 1.0, number, now));
+                number += 1;
+                progress += 1e-3 / slowdown(flights.len() as f64);
+                now += 1e-3;
+                continue;
+            }
+            (now, progress) = (end_at, end);
+            let Some((_, ended, sent_at)) = flights.pop_front() else { break };
+            completions += f64::from(u8::from(knee.is_normal(now - sent_at)));
+            knee.on_ended(now, flights.len() as u32);
+            knee.on_answered(now, ended, now - sent_at);
         }
         knee.limit()
     }
@@ -294,9 +355,19 @@ mod tests {
     #[test]
     fn limit_follows_a_concave_throughput_curve() {
         let limit = run(|level| 1.0 + 0.0115 * level, 1000.0, 4000).unwrap();
-        assert!(limit > 500.0, "{limit}");
+        assert!(limit > 400.0, "{limit}");
         let limit = run(|level| 1.0 + 0.1 * level, 1000.0, 4000).unwrap();
         assert!((40.0..250.0).contains(&limit), "saturates at ten per second: {limit}");
+    }
+
+    #[test]
+    fn requests_that_slow_down_earlier_ones_do_not_end_the_growth() {
+        let limit = run_shared(|level| 1.0 + 0.0115 * level, 1000.0, 4000).unwrap();
+        assert!(limit > 400.0, "{limit}");
+        let limit = run_shared(|level| 1.0 + 0.1 * level, 1000.0, 4000).unwrap();
+        assert!((40.0..250.0).contains(&limit), "saturates at ten per second: {limit}");
+        let limit = run_shared(|level| (level / 10.0).max(1.0), 400.0, 4000).unwrap();
+        assert!((9.0..=60.0).contains(&limit), "{limit}");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod block;
 mod boundary;
 mod bucket;
 mod cap;
+mod cohort;
 mod config;
 mod knee;
 mod ledger;
@@ -270,6 +271,7 @@ impl Policy for AutoPolicy {
     fn on_ended(&mut self, view: PoolView, flight: Flight, cost: TokenCost, outcome: &SendOutcome) {
         let now = view.now.as_secs_f64();
         self.settle(now);
+        self.knee.on_ended(now, view.in_flight);
         if let Some(sent) = self.ledger.remove(flight) {
             self.end(now, sent, cost, outcome);
             self.record_change(view.now);
