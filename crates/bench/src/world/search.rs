@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn search_finds_the_optimum_in_either_direction() {
         let (best, limits) = search(|limit| 1000.0 / f64::from(limit));
-        assert_eq!((best.connections, limits), (400, vec![100, 400, 200]));
+        assert_eq!((best.connections, limits), (1000, vec![100, 400, 1000, 250, 500]));
         let (best, limits) = search(|limit| f64::from(limit.abs_diff(12)) + 10.0);
         assert_eq!((best.connections, best.seconds), (12, 10.0));
         assert_eq!(limits, [100, 400, 25, 6, 1, 12, 3]);

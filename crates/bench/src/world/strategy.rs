@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Maximum number of requests in flight of strategies without a limit of their own, as `auto` has by default.
-pub(crate) const CEILING: u32 = 400;
+pub(crate) const CEILING: u32 = 1000;
 
 /// A strategy of `bakeoff run`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
