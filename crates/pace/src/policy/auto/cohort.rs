@@ -145,24 +145,29 @@ impl Cohort {
     /// Returns the measurements as soon as the unanswered requests cannot change the median.
     fn stats(&self, now: f64) -> Option<CohortStats> {
         let count = self.requests.len();
-        let mut known: Vec<(f64, f64)> =
-            self.requests.iter().filter_map(|request| request.answer).collect();
+        let mut known: Vec<(f64, f64, f64)> = (self.requests.iter())
+            .filter_map(|request| request.answer.map(|answer| (answer.0, answer.1, request.level)))
+            .collect();
         known.sort_by(|one, other| one.0.total_cmp(&other.0));
-        let (latency, mean_level) = *known.get(count / 2)?;
+        let (latency, ..) = *known.get(count / 2)?;
         let is_final =
             |request: &CohortRequest| request.answer.is_some() || now - request.sent_at >= latency;
         if !self.requests.iter().all(is_final) {
             return None;
         }
         // Slow answers may be missing, so the lower quartile shows the spread.
-        let (quartile, _) = known[count / 4];
+        let (quartile, ..) = known[count / 4];
         let spread = (latency / quartile.max(MIN_SECONDS)).ln() / QUARTILE;
-        let levels: f64 = self.requests.iter().map(|request| request.level).sum();
+        // If the limit has changed meanwhile, only these requests had the level of the median.
+        let middle = &known[count / 3..known.len().min(2 * count / 3 + 1)];
+        let mean = |level: fn(&(f64, f64, f64)) -> f64| {
+            middle.iter().map(level).sum::<f64>() / middle.len() as f64
+        };
         Some(CohortStats {
             latency,
             error: MEDIAN_ERROR * spread.max(0.0) / (count as f64).sqrt(),
-            level_at_send: levels / count as f64,
-            mean_level,
+            level_at_send: mean(|request| request.2),
+            mean_level: mean(|request| request.1),
         })
     }
 }
@@ -206,10 +211,11 @@ mod tests {
     fn median_is_known_before_the_slowest_answers() {
         let stats = cohort([1.0, 1.0, 2.0, 2.0, 4.0, 90.0, 90.0, 90.0]).unwrap();
         assert_eq!(stats.latency, 4.0);
-        assert_eq!(stats.level(LoadModel::Queued), 4.5);
-        // 8 in flight for a second, 6 for the next, and 4 for two.
-        assert_eq!(stats.level(LoadModel::Shared), 5.5);
-        assert_eq!(stats.rate(LoadModel::Shared), 5.5 / 4.0);
+        // The third, fourth and fifth request have about the median latency.
+        assert_eq!(stats.level(LoadModel::Queued), 4.0);
+        // 8 in flight for a second, 6 for the next, and 4 for two: two of them have a mean of 7, one of 5.5.
+        assert_eq!(stats.level(LoadModel::Shared), 6.5);
+        assert_eq!(stats.rate(LoadModel::Shared), 6.5 / 4.0);
     }
 
     #[test]

@@ -11,6 +11,8 @@ use super::cohort::{CohortStats, Cohorts, LoadModel};
 const LATENCY_RISE: f64 = 1.4;
 /// Growth of the level that explains a rise.
 const LEVEL_RISE: f64 = 1.3;
+/// Loss of throughput that refutes the model by which it was computed.
+const REFUTING_LOSS: f64 = 0.9;
 /// Latency of requests that are not slowed down, as a multiple of the minimum.
 const NORMAL_LATENCY: f64 = 1.6;
 /// Levels closer than this factor are not compared, because latencies vary.
@@ -39,8 +41,8 @@ const PROBE_GAIN: f64 = 1.03;
 pub(super) struct LatencyKnee {
     cohorts: Cohorts,
     stage: KneeStage,
-    /// Minimum of the cohorts' latencies, and the requests in flight then.
-    min_latency: Option<(f64, f64)>,
+    /// Minimum of the cohorts' latencies, as an upper bound, and its cohort.
+    min_latency: Option<(f64, CohortStats)>,
     /// Measurements until the limit is found.
     curve: Vec<CohortStats>,
     /// `Shared` until a cohort at a constant limit refutes it, so that growth does not end early at a
@@ -70,7 +72,14 @@ struct HeldLimit {
     /// Cohorts since the last probe, and their number until the next one.
     cohorts: u32,
     probe_after: u32,
-    is_probing: bool,
+    probe: Option<ProbeDirection>,
+    next_probe: ProbeDirection,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum ProbeDirection {
+    Up,
+    Down,
 }
 
 impl LatencyKnee {
@@ -89,10 +98,7 @@ impl LatencyKnee {
         match self.stage {
             KneeStage::Watch => None,
             KneeStage::Climb { width, .. } | KneeStage::Settle { width, .. } => Some(width.ceil()),
-            KneeStage::Hold(held) => {
-                let probe = if held.is_probing { PROBE_FACTOR } else { 1.0 };
-                Some((held.width * probe).ceil())
-            }
+            KneeStage::Hold(held) => Some(held.limit().ceil()),
         }
     }
 
@@ -128,16 +134,20 @@ impl LatencyKnee {
     }
 
     fn update(&mut self, stats: CohortStats) {
-        let level = stats.level(self.model);
         // The minimum of several cohorts is too low by chance, so its upper bound counts.
         let (lower_latency, upper_latency) = stats.latency_bounds();
-        let (min_latency, min_level) = *self.min_latency.get_or_insert((upper_latency, level));
+        let (min_latency, fastest) = *self.min_latency.get_or_insert((upper_latency, stats));
         if upper_latency < min_latency {
-            self.min_latency = Some((upper_latency, level));
+            self.min_latency = Some((upper_latency, stats));
         }
+        let has_risen = lower_latency > LATENCY_RISE * min_latency;
+        if has_risen && !self.is_saturated() && is_sharing_refuted(fastest, stats) {
+            self.model = LoadModel::Queued;
+        }
+        let level = stats.level(self.model);
         match &mut self.stage {
             KneeStage::Watch => {
-                if lower_latency > LATENCY_RISE * min_latency && level > LEVEL_RISE * min_level {
+                if has_risen && level > LEVEL_RISE * fastest.level(self.model) {
                     self.climb(stats);
                 } else {
                     self.record(stats);
@@ -258,26 +268,58 @@ impl LatencyKnee {
             rate,
             cohorts: 0,
             probe_after: MIN_PROBE_INTERVAL,
-            is_probing: false,
+            probe: None,
+            // Above the knee of a queue, servers may thrash.
+            next_probe: match self.model {
+                LoadModel::Shared => ProbeDirection::Up,
+                LoadModel::Queued => ProbeDirection::Down,
+            },
         });
     }
 }
 
+/// Returns whether requests that were sent at a higher level were so much slower that, if all requests
+/// shared the server, its throughput would have fallen. Requests of a burst show this before it ends:
+/// they have the same company, but those sent later wait longer.
+fn is_sharing_refuted(fastest: CohortStats, stats: CohortStats) -> bool {
+    let rate = |stats: CohortStats| stats.rate(LoadModel::Shared);
+    let has_joined = stats.level(LoadModel::Queued) > LEVEL_RISE * fastest.level(LoadModel::Queued);
+    has_joined && rate(stats) < REFUTING_LOSS * rate(fastest)
+}
+
 impl HeldLimit {
+    fn limit(&self) -> f64 {
+        match self.probe {
+            None => self.width,
+            Some(ProbeDirection::Up) => self.width * PROBE_FACTOR,
+            Some(ProbeDirection::Down) => (self.width / PROBE_FACTOR).max(1.0),
+        }
+    }
+
     fn update(&mut self, stats: CohortStats, model: LoadModel) {
         let rate = stats.rate(model);
-        if !self.is_probing {
+        let Some(direction) = self.probe else {
             self.rate += 0.3 * (rate - self.rate);
             self.cohorts += 1;
             if self.cohorts >= self.probe_after {
                 self.cohorts = 0;
-                self.is_probing = true;
+                self.probe = Some(self.next_probe);
             }
-        } else if rate > (PROBE_GAIN + stats.error) * self.rate {
-            self.width = self.width.max(stats.level(model));
+            return;
+        };
+        if rate > (PROBE_GAIN + stats.error) * self.rate {
+            let level = stats.level(model);
+            self.width = match direction {
+                ProbeDirection::Up => level.max(self.width),
+                ProbeDirection::Down => level.min(self.width),
+            };
             self.rate = rate;
         } else {
-            self.is_probing = false;
+            self.probe = None;
+            self.next_probe = match direction {
+                ProbeDirection::Up => ProbeDirection::Down,
+                ProbeDirection::Down => ProbeDirection::Up,
+            };
             self.probe_after = (2 * self.probe_after).min(MAX_PROBE_INTERVAL);
         }
     }
@@ -368,6 +410,53 @@ mod tests {
         assert!((40.0..250.0).contains(&limit), "saturates at ten per second: {limit}");
         let limit = run_shared(|level| (level / 10.0).max(1.0), 400.0, 4000).unwrap();
         assert!((9.0..=60.0).contains(&limit), "{limit}");
+    }
+
+    /// Sends a burst and answers it in order.
+    fn burst(latency: impl Fn(u64) -> f64) -> LoadModel {
+        let mut knee = LatencyKnee::new();
+        (0..60).for_each(|number| knee.on_sent(0.0, number, number as u32));
+        for number in 0..60 {
+            knee.on_ended(latency(number), 59 - number as u32);
+            knee.on_answered(latency(number), number, latency(number));
+        }
+        knee.model
+    }
+
+    #[test]
+    fn latencies_of_a_burst_distinguish_queues_from_shared_servers() {
+        assert_eq!(burst(|number| (number as f64 / 5.0).max(1.0)), LoadModel::Queued);
+        assert_eq!(burst(|number| 3.0 + 0.001 * number as f64), LoadModel::Shared);
+    }
+
+    #[test]
+    fn held_limit_follows_the_faster_direction() {
+        let limit_after = |rate: fn(f64) -> f64| {
+            let mut knee = LatencyKnee::new();
+            knee.hold(100.0, rate(100.0));
+            let mut cohorts = Cohorts::default();
+            let (mut now, mut number) = (0.0, 0);
+            for _ in 0..200 {
+                let level = knee.limit().unwrap();
+                // Cohorts at a constant level.
+                let stats = loop {
+                    cohorts.on_sent(now, number, level as u32 - 1, level);
+                    let latency = level / rate(level);
+                    now += latency;
+                    number += 1;
+                    cohorts.on_ended(now, level as u32);
+                    if let Some(stats) = cohorts.on_answered(now, number - 1, latency) {
+                        break stats;
+                    }
+                };
+                knee.update(stats);
+            }
+            knee.limit().unwrap()
+        };
+        let limit = limit_after(|level| 10.0 * (10.0 / level).min(1.0) * (level / 10.0).min(1.0));
+        assert!((8.0..14.0).contains(&limit), "fastest at 10: {limit}");
+        let limit = limit_after(|level| level.min(500.0));
+        assert!((400.0..700.0).contains(&limit), "no faster above 500: {limit}");
     }
 
     #[test]

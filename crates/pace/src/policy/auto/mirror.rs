@@ -22,6 +22,8 @@ const MIN_LIMIT: (f64, f64) = (5.0, 6.0);
 const MAX_WAIT_S: f64 = 30.0;
 /// Number of consecutive answers with a remainder of 0 after which the headers are ignored.
 const MAX_ZEROS: u32 = 100;
+/// Number of rejections in a row, each sent after the previous one, above which the rate is halved each time.
+const MAX_DRY: u32 = 2;
 /// Shortfall that counts as a rounding error.
 const TOLERANCE: f64 = 1e-6;
 
@@ -79,6 +81,8 @@ struct MirrorState {
     typical_cost: f64,
     /// Number of rejections explained by the headers.
     explained: f64,
+    /// The rejections since the last answer, each sent after the previous one, and the time of the latest.
+    dry: (u32, f64),
     /// An earlier response, from which the rate is measured.
     anchor: Anchor,
     boundary: Boundary,
@@ -197,6 +201,7 @@ impl QuotaMirror {
                 correction: 0.0,
                 typical_cost: stamp.cost.max(1.0),
                 explained: 0.0,
+                dry: (0, sent_at),
                 anchor,
                 boundary: Boundary::Unknown(ResetReading { sent_at, end: sent_at + reset, used }),
             });
@@ -251,7 +256,14 @@ impl QuotaMirror {
         };
         let left = reading.remaining - (self.spent - stamp.spent) + refilled;
         state.balance = state.balance.min(left);
+        state.slow_down(now, sent_at);
         true
+    }
+
+    pub(super) fn on_answered(&mut self) {
+        if let Some(state) = &mut self.state {
+            state.dry.0 = 0;
+        }
     }
 }
 
@@ -268,6 +280,18 @@ impl MirrorState {
             self.balance = (self.balance + self.rate * (now - self.at)).min(self.limit);
         }
         self.at = now;
+    }
+
+    /// Halves the rate during a series of rejections. If the provider charges rejected requests, a rate that
+    /// is too high keeps the bucket empty, and no answer would ever correct it.
+    fn slow_down(&mut self, now: f64, sent_at: f64) {
+        let (count, rejected_at) = &mut self.dry;
+        if sent_at >= *rejected_at {
+            (*count, *rejected_at) = (*count + 1, now);
+            if *count > MAX_DRY {
+                self.rate /= 2.0;
+            }
+        }
     }
 
     /// Returns the reserve for inaccuracies.
@@ -460,5 +484,23 @@ mod tests {
         assert_eq!(mirror.next_at(10.0, 1.0), 10.0, "no reserve in a window");
         mirror.on_sent(10.0, 1.0);
         assert_eq!(mirror.next_at(10.0, 1.0), 60.01);
+    }
+
+    #[test]
+    fn rejections_in_a_row_lower_the_rate() {
+        let mut mirror = mirror(Dimension::Requests);
+        let mut reject = |now: f64, sent_at: f64| {
+            let stamp = mirror.on_sent(sent_at, 1.0).unspent();
+            mirror.refund(stamp.cost());
+            mirror.explains(now, sent_at, stamp, &reading(0.0, 50.0));
+            mirror.rate()
+        };
+        assert_eq!([reject(1.0, 0.5), reject(2.0, 1.5)], [2.0, 2.0]);
+        assert_eq!(reject(3.0, 1.9), 2.0, "sent before the last rejection");
+        assert_eq!([reject(4.0, 3.5), reject(5.0, 4.5)], [1.0, 0.5]);
+        mirror.on_answered();
+        let stamp = mirror.on_sent(6.0, 1.0).unspent();
+        mirror.explains(6.1, 6.0, stamp, &reading(0.0, 50.0));
+        assert_eq!(mirror.rate(), 0.5);
     }
 }

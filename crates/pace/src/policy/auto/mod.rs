@@ -385,7 +385,11 @@ impl AutoPolicy {
             for (mirror, stamp) in self.mirrors.iter_mut().zip(sent.stamps) {
                 if mirror.dimension() == reading.dimension {
                     mirror.observe(now, sent.at, stamp, reading);
-                    is_explained |= is_rejected && mirror.explains(now, sent.at, stamp, reading);
+                    if is_rejected {
+                        is_explained |= mirror.explains(now, sent.at, stamp, reading);
+                    } else {
+                        mirror.on_answered();
+                    }
                 }
             }
         }
