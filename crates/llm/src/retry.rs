@@ -68,7 +68,7 @@ impl ModelCall<'_> {
             let latency = guard.latency();
             let failure = match result {
                 Ok(response) => {
-                    pool.record_latency(latency);
+                    pool.record_latency(latency, waited.timeouts);
                     permit.end(success(&response, waited.retries == 0));
                     guard.finish(latency, None, None);
                     return Ok(self.finish(response, latency, waited.retries));
@@ -128,9 +128,6 @@ const LIMIT_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Minimum share of a call's timeout for one request. Many requests take longer than a shorter time.
 const MIN_SHARE: Duration = Duration::from_secs(60);
 
-/// Factor of the time limit after each timeout of a call but the first.
-const LIMIT_FACTOR: u32 = 3;
-
 /// The time limit of one request.
 #[derive(Clone, Copy)]
 struct TimeLimit<'a> {
@@ -143,21 +140,17 @@ impl TimeLimit<'_> {
     /// Returns the limit, as far as it is known now.
     ///
     /// By default it follows from the latency of earlier answers, so that a stalled connection does not use
-    /// up the call's timeout. If a second request takes as long, it may just be slow: further ones get more time.
+    /// up the call's timeout.
     fn current(self) -> Duration {
         let TimeLimit { pool, retry, progress } = self;
         let left = retry.timeout.saturating_sub(progress.spent);
         let is_last = retry.max_retries.is_some_and(|max| progress.retries >= max);
         // Without answers so far, there is time for a second request.
         let half = || Some(left / 2).filter(|half| *half >= MIN_SHARE);
-        let limit = match (retry.attempt_timeout, pool.stall_timeout(left)) {
-            (Some(limit), _) => Some(limit),
-            _ if is_last => None,
-            (None, Some(limit)) => {
-                let increases = progress.timeouts.saturating_sub(1);
-                Some(limit.saturating_mul(LIMIT_FACTOR.saturating_pow(increases)))
-            }
-            (None, None) => half(),
+        let limit = match retry.attempt_timeout {
+            Some(limit) => Some(limit),
+            None if is_last => None,
+            None => pool.stall_timeout(left, progress.timeouts).or_else(half),
         };
         limit.unwrap_or(left).min(left)
     }
@@ -205,6 +198,9 @@ impl FailedRequest {
             return (Failure { code: failure.code, ..stopped_failure(&stopped) }, None);
         }
         permit.end(outcome);
+        if kind == ErrorKind::Timeout {
+            pool.record_timeout(waited.timeouts);
+        }
         let attempt = FailedAttempt {
             kind,
             hint: failure.retry_after,

@@ -150,16 +150,23 @@ impl Pool {
         TokenCost { input, output: max_output.map_or(mean, |max| max.min(mean)) }
     }
 
-    /// Records the latency of an answer, for [`Pool::stall_timeout`].
-    pub fn record_latency(&self, latency: Duration) {
-        self.shared.record_latency(latency);
+    /// Records the latency of an answer, for [`Pool::stall_timeout`]. `timeouts` is the number of earlier
+    /// requests of the same call that timed out.
+    pub fn record_latency(&self, latency: Duration, timeouts: u32) {
+        self.shared.record_latency(latency, timeouts);
+    }
+
+    /// Records that a request timed out, after `timeouts` earlier ones of the same call.
+    pub fn record_timeout(&self, timeouts: u32) {
+        self.shared.record_timeout(timeouts);
     }
 
     /// Returns the time after which a request without an answer has probably stalled, given the
     /// latencies so far; `None` while there are too few answers. If the call has only `left`, it is
-    /// shorter, so that there is time for a second request.
-    pub fn stall_timeout(&self, left: Duration) -> Option<Duration> {
-        self.shared.stall_timeout(left)
+    /// shorter, so that there is time for a second request. After more `timeouts` of the same call than
+    /// chance explains it is longer, because the call may just be slow.
+    pub fn stall_timeout(&self, left: Duration, timeouts: u32) -> Option<Duration> {
+        self.shared.stall_timeout(left, timeouts)
     }
 
     /// Returns how long the provider has been down: it fails, and single requests test whether it has

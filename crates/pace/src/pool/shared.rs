@@ -232,12 +232,16 @@ impl SharedPool {
         self.lock().meter.mean_output()
     }
 
-    pub(super) fn record_latency(&self, latency: Duration) {
-        self.lock().latencies.add(latency);
+    pub(super) fn record_latency(&self, latency: Duration, timeouts: u32) {
+        self.lock().latencies.add(latency, timeouts);
     }
 
-    pub(super) fn stall_timeout(&self, left: Duration) -> Option<Duration> {
-        self.lock().latencies.stall_timeout(left)
+    pub(super) fn record_timeout(&self, timeouts: u32) {
+        self.lock().latencies.add_timeout(timeouts);
+    }
+
+    pub(super) fn stall_timeout(&self, left: Duration, timeouts: u32) -> Option<Duration> {
+        self.lock().latencies.stall_timeout(left, timeouts)
     }
 
     pub(super) fn outage(&self) -> Option<Duration> {
