@@ -34,8 +34,13 @@ pub(crate) fn stop_reason(
     retry: &RetryPolicy,
 ) -> Option<PoolStopped> {
     let ModelCall { client, model, .. } = call;
-    // The pool does not know this failure yet.
-    let failing_for = pool.failing_for().unwrap_or_default().max(latency);
+    // The pool does not know this failure yet. A lost connection says nothing about the time before.
+    let own = if failure.cause == Some(TransportErrorKind::ConnectionLost) {
+        Duration::ZERO
+    } else {
+        latency
+    };
+    let failing_for = pool.failing_for().unwrap_or_default().max(own);
     let (kind, reason) = match failure.kind {
         ErrorKind::Quota => (ErrorKind::Quota, quota(model, failure)),
         ErrorKind::Auth => (ErrorKind::Auth, rejected_key(model, failure)),
@@ -120,6 +125,10 @@ fn unreachable(
 ) -> Option<String> {
     let ModelCall { client, model, .. } = call;
     let cause = failure.cause.filter(|_| !pool.has_responded())?;
+    // A server that closes every connection has no other request in flight.
+    if cause == TransportErrorKind::ConnectionLost && pool.load().in_flight > 1 {
+        return None;
+    }
     let (after, hint) = match cause {
         // An untrusted certificate stays untrusted.
         TransportErrorKind::Certificate => (Duration::ZERO, certificate_hint(&failure.message)),

@@ -31,7 +31,8 @@ pub(super) struct Confirmation {
 }
 
 impl Confirmation {
-    /// Returns the confirmation of a limit, or `None` if nothing is recommended for it. `latency` is the median,
+    /// Returns the confirmation of a limit, or `None` if nothing is recommended for it or it needs more requests
+    /// than `max_requests`. `latency` is the median,
     /// `span` the longest time for which all requests were rejected, in seconds, and `run` the highest number
     /// that was accepted without a rejection. The confirmation takes at
     /// most `max_seconds` if that is enough, and at most `max_requests`.
@@ -72,7 +73,10 @@ impl Confirmation {
         let connections = ((2.0 * rate * latency).ceil() as u32).max(8);
         let connections =
             cap.map_or(connections, |cap| connections.min(recommended_connections(cap)));
-        let requests = requests.min(max_requests);
+        if min_accepted > max_requests {
+            return None;
+        }
+        let requests = requests.max(min_accepted).min(max_requests);
         Some(Confirmation { connections, spacing: Some(1.0 / rate), requests, min_accepted })
     }
 

@@ -132,7 +132,10 @@ impl ProbeState {
             } else if self.not_before > now {
                 return NextAction::WaitUntil(self.not_before);
             } else {
+                let in_flight = self.evidence.in_flight.len();
+                let is_full = in_flight >= self.bounds.max_connections as usize;
                 match self.next_of_level(now) {
+                    Some(NextAction::Send) if is_full => return NextAction::WaitForOutcome,
                     Some(next) => return next,
                     None => self.is_closing = true,
                 }

@@ -22,6 +22,9 @@ const HEADROOM: f64 = 2.5;
 const GROWTH_STEPS: [f64; 5] = [1.15, 1.2, 1.3, 1.5, 2.0];
 /// Growth factor of the pace while the rate is a guess.
 const GUESS_GROWTH: f64 = 1.3;
+/// Share of the pace that must be reached for that growth, and the seconds after which it is measured anew.
+const MIN_REACHED: f64 = 0.25;
+const MAX_UNREACHED_S: f64 = 5.0;
 /// Factor on the pace for each rejection in a row: the provider accepts nothing for a while.
 const SILENCE_FACTOR: f64 = 0.8;
 /// A gap between requests above this multiple of the interval was not caused by the pace.
@@ -45,7 +48,9 @@ pub(super) struct BucketHypothesis {
     /// Growth of the pace since the rate has evidently risen.
     growth: f64,
     growth_steps: usize,
+    /// When it last grew, and the admissions since then.
     grown_at: f64,
+    admitted_since: f64,
     balance: f64,
     refilled_at: f64,
     sent_at: f64,
@@ -123,6 +128,7 @@ impl BucketHypothesis {
             growth: 1.0,
             growth_steps: 0,
             grown_at: now,
+            admitted_since: 0.0,
             balance: 0.0,
             refilled_at: now,
             sent_at: now,
@@ -219,11 +225,15 @@ impl BucketHypothesis {
         self.refill(now);
         self.silence = 0;
         self.admissions += 1.0;
+        self.admitted_since += 1.0;
         if self.is_guess {
-            if now - self.grown_at > patience.max(1.0 / self.pace()) {
-                self.growth *= GUESS_GROWTH;
-                self.growth_steps += 1;
-                self.grown_at = now;
+            let seconds = now - self.grown_at;
+            let is_reached = self.admitted_since >= MIN_REACHED * self.pace() * seconds;
+            if is_reached && seconds > patience.max(1.0 / self.pace()) {
+                self.grow(now, GUESS_GROWTH);
+            } else if seconds > MAX_UNREACHED_S {
+                // Something else limits the rate.
+                self.restart_measurement(now);
             }
             return;
         }
@@ -231,14 +241,29 @@ impl BucketHypothesis {
         if self.admissions <= HEADROOM * self.plateau || now - self.grown_at <= interval {
             return;
         }
-        self.growth *= GROWTH_STEPS[self.growth_steps.min(GROWTH_STEPS.len() - 1)];
+        self.grow(now, GROWTH_STEPS[self.growth_steps.min(GROWTH_STEPS.len() - 1)]);
+    }
+
+    fn grow(&mut self, now: f64, factor: f64) {
+        self.growth *= factor;
         self.growth_steps += 1;
+        self.restart_measurement(now);
+    }
+
+    /// Measures the admissions per second from now on.
+    fn restart_measurement(&mut self, now: f64) {
         self.grown_at = now;
+        self.admitted_since = 0.0;
     }
 
     /// Handles a request that may belong to a trial of a faster pace.
-    pub(super) fn on_trial_sent(&mut self, number: u64) {
-        self.trials.on_sent(number);
+    pub(super) fn on_trial_sent(&mut self, now: f64, number: u64) {
+        self.trials.on_sent(now, number);
+    }
+
+    /// Handles a request that was neither admitted nor rejected.
+    pub(super) fn on_discarded(&mut self, number: u64) {
+        self.trials.on_discarded(number);
     }
 
     /// Handles an outcome; returns the result of the trial to which the request belongs.
@@ -270,7 +295,7 @@ impl BucketHypothesis {
         self.admissions = 0.0;
         self.growth = 1.0;
         self.growth_steps = 0;
-        self.grown_at = now;
+        self.restart_measurement(now);
     }
 
     /// Returns whether a request was rejected although the pace was below the rate.
@@ -510,9 +535,12 @@ mod tests {
     fn guessed_rate_grows_quickly_until_a_rejection() {
         let mut bucket = BucketHypothesis::at_least(0.0, 1.0, 20.0);
         let start = bucket.pace();
-        bucket.on_admitted(2.0, 0.1);
-        bucket.on_admitted(4.0, 0.1);
+        (1..=4).for_each(|second| bucket.on_admitted(f64::from(second), 0.1));
         assert!(bucket.pace() > start * GUESS_GROWTH.powi(2), "{}", bucket.pace());
+        // Admissions far below the pace do not raise it.
+        let growth = bucket.growth;
+        (1..=20).for_each(|number| bucket.on_admitted(20.0 * f64::from(number), 0.1));
+        assert_eq!(bucket.growth, growth);
         // Nothing was accepted since the guess: the provider is silent.
         bucket.on_rejected(5.0, &mut marks(), rejection(20.0));
         assert!(bucket.is_guess);
@@ -541,7 +569,7 @@ mod tests {
             bucket.on_rejected(1.0, &mut RateMarks::default(), rejection(30.0 + f64::from(number)));
         });
         assert_eq!(bucket.pace(), TRIAL_FACTOR * 10.0);
-        (0..12).for_each(|number| bucket.on_trial_sent(number));
+        (0..12).for_each(|number| bucket.on_trial_sent(0.0, number));
         assert!(bucket.pace() <= 10.0);
         let results = (0..12).map(|number| bucket.on_decided(2.0, number, false, &mut marks));
         assert_eq!(results.last(), Some(Some(TrialResult::Faster)));

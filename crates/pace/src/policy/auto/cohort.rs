@@ -74,10 +74,12 @@ impl Cohorts {
                 _ => MIN_COHORT.max((COHORT_SHARE * width) as usize),
             };
             self.started = self.started.saturating_add(1);
-            self.cohorts.push_back(Cohort { first: number, size, requests: Vec::new() });
+            self.cohorts.push_back(Cohort { missing: size, requests: Vec::new() });
         }
         if let Some(cohort) = self.cohorts.back_mut() {
+            cohort.missing -= 1;
             cohort.requests.push(CohortRequest {
+                number,
                 sent_at: now,
                 load_before: self.load.sum,
                 level: f64::from(level) + 1.0,
@@ -99,17 +101,26 @@ impl Cohorts {
         latency: f64,
     ) -> Option<CohortStats> {
         for cohort in &mut self.cohorts {
-            let index = number.checked_sub(cohort.first).map(usize::try_from);
-            if let Some(Ok(index)) = index
-                && let Some(request) = cohort.requests.get_mut(index)
-            {
+            if let Some(index) = cohort.position(number) {
+                let request = &mut cohort.requests[index];
                 let mean_level = (self.load.sum - request.load_before) / latency.max(MIN_SECONDS);
                 request.answer = Some((latency, mean_level));
+                break;
             }
         }
         let stats = self.cohorts.front().filter(|cohort| cohort.is_full())?.stats(now)?;
         self.cohorts.pop_front();
         Some(stats)
+    }
+
+    /// Removes a request that will not be answered.
+    pub(super) fn on_discarded(&mut self, number: u64) {
+        let found =
+            self.cohorts.iter_mut().find_map(|cohort| Some((cohort.position(number)?, cohort)));
+        if let Some((index, cohort)) = found {
+            cohort.requests.remove(index);
+        }
+        self.cohorts.retain(|cohort| !cohort.is_full() || !cohort.requests.is_empty());
     }
 
     /// Discards the unfinished cohorts.
@@ -121,13 +132,15 @@ impl Cohorts {
 /// Consecutive requests that are measured together.
 #[derive(Debug)]
 struct Cohort {
-    first: u64,
-    size: usize,
+    /// Requests that have yet to be sent.
+    missing: usize,
+    /// In the order of their numbers.
     requests: Vec<CohortRequest>,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct CohortRequest {
+    number: u64,
     sent_at: f64,
     /// Integral of the load when it was sent.
     load_before: f64,
@@ -139,7 +152,11 @@ struct CohortRequest {
 
 impl Cohort {
     fn is_full(&self) -> bool {
-        self.requests.len() >= self.size
+        self.missing == 0
+    }
+
+    fn position(&self, number: u64) -> Option<usize> {
+        self.requests.binary_search_by_key(&number, |request| request.number).ok()
     }
 
     /// Returns the measurements as soon as the unanswered requests cannot change the median.
@@ -225,5 +242,18 @@ mod tests {
         let wide = cohort([1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0]).unwrap();
         let (low, high) = wide.latency_bounds();
         assert!((3.0..4.5).contains(&low) && (5.5..8.0).contains(&high), "{low} {high}");
+    }
+
+    #[test]
+    fn requests_without_answers_are_left_out() {
+        let mut cohorts = Cohorts::default();
+        // Numbers need not be consecutive.
+        (0..8).for_each(|number| cohorts.on_sent(0.0, 3 * number, number as u32, 20.0));
+        (0..5).for_each(|number| cohorts.on_discarded(3 * number));
+        let stats = (5..8).find_map(|number| cohorts.on_answered(2.0, 3 * number, 2.0)).unwrap();
+        assert_eq!(stats.latency, 2.0);
+        (100..112).for_each(|number| cohorts.on_sent(3.0, number, 0, 20.0));
+        (100..112).for_each(|number| cohorts.on_discarded(number));
+        assert!(cohorts.cohorts.is_empty());
     }
 }

@@ -32,6 +32,8 @@ const QUEUE_FREE: f64 = 1.15;
 /// Cohorts between two probes of a higher limit; the number doubles with each probe that gains nothing.
 const MIN_PROBE_INTERVAL: u32 = 2;
 const MAX_PROBE_INTERVAL: u32 = 16;
+/// Share of the limit that must be in use; with less demand, throughput says nothing about the provider.
+const MIN_USE: f64 = 0.8;
 /// Factor on the limit in a probe, and the gain that confirms it, besides the error of the measurement.
 const PROBE_FACTOR: f64 = 1.35;
 const PROBE_GAIN: f64 = 1.03;
@@ -120,6 +122,16 @@ impl LatencyKnee {
     /// Handles the end of a request, after which `in_flight` are left.
     pub(super) fn on_ended(&mut self, now: f64, in_flight: u32) {
         self.cohorts.on_ended(now, in_flight);
+    }
+
+    /// Handles a request that will not be answered.
+    pub(super) fn on_discarded(&mut self, number: u64) {
+        self.cohorts.on_discarded(number);
+    }
+
+    /// Handles the return to the ramp: earlier requests were not limited by it.
+    pub(super) fn on_resumed(&mut self) {
+        self.cohorts.clear();
     }
 
     pub(super) fn on_answered(&mut self, now: f64, number: u64, latency: f64) {
@@ -297,6 +309,9 @@ impl HeldLimit {
     }
 
     fn update(&mut self, stats: CohortStats, model: LoadModel) {
+        if stats.level(model) < MIN_USE * self.limit() {
+            return;
+        }
         let rate = stats.rate(model);
         let Some(direction) = self.probe else {
             self.rate += 0.3 * (rate - self.rate);
@@ -457,6 +472,25 @@ mod tests {
         assert!((8.0..14.0).contains(&limit), "fastest at 10: {limit}");
         let limit = limit_after(|level| level.min(500.0));
         assert!((400.0..700.0).contains(&limit), "no faster above 500: {limit}");
+    }
+
+    #[test]
+    fn low_demand_does_not_change_a_held_limit() {
+        let mut knee = LatencyKnee::new();
+        knee.hold(100.0, 100.0);
+        // Three requests in flight, then four.
+        let (mut now, mut number) = (0.0, 0);
+        for round in 0..400 {
+            let level = if round < 200 { 3 } else { 4 };
+            (0..level).for_each(|index| knee.on_sent(now, number + index, index as u32));
+            now += 1.0;
+            for index in 0..level {
+                knee.on_ended(now, (level - 1 - index) as u32);
+                knee.on_answered(now, number + index, 1.0);
+            }
+            number += level;
+        }
+        assert_eq!(knee.limit(), Some(100.0));
     }
 
     #[test]

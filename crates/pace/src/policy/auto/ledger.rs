@@ -8,7 +8,7 @@ use crate::Flight;
 use std::collections::{HashMap, VecDeque};
 
 /// Number of accepted requests whose send times are kept.
-const MAX_RECENT: usize = 4096;
+pub(super) const MAX_RECENT: usize = 4096;
 
 /// The purpose of a request: regular work, or a test of a hypothesis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

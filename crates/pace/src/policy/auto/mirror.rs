@@ -22,8 +22,11 @@ const MIN_LIMIT: (f64, f64) = (5.0, 6.0);
 const MAX_WAIT_S: f64 = 30.0;
 /// Number of consecutive answers with a remainder of 0 after which the headers are ignored.
 const MAX_ZEROS: u32 = 100;
-/// Number of rejections in a row, each sent after the previous one, above which the rate is halved each time.
-const MAX_DRY: u32 = 2;
+/// Number of rejections in a row, each sent after the previous one, above which each one halves the pace, and the
+/// factor on the rate from then on.
+const MAX_DRY: u32 = 3;
+const DRY_RATE_FACTOR: f64 = 0.8;
+const MAX_HALVINGS: u32 = 10;
 /// Shortfall that counts as a rounding error.
 const TOLERANCE: f64 = 1e-6;
 
@@ -126,7 +129,7 @@ impl QuotaMirror {
         if state.balance >= need {
             return now;
         }
-        let wait = (need - state.balance) / state.rate;
+        let wait = (need - state.balance) / state.pace();
         let latest = now.max(state.sent_at + MAX_WAIT_S);
         state.boundary.next_at(now).unwrap_or((now + wait.max(1e-4)).min(latest))
     }
@@ -277,21 +280,27 @@ impl MirrorState {
                 self.balance = self.balance.max(self.typical_cost);
             }
         } else {
-            self.balance = (self.balance + self.rate * (now - self.at)).min(self.limit);
+            self.balance = (self.balance + self.pace() * (now - self.at)).min(self.limit);
         }
         self.at = now;
     }
 
-    /// Halves the rate during a series of rejections. If the provider charges rejected requests, a rate that
-    /// is too high keeps the bucket empty, and no answer would ever correct it.
+    /// Slows down during a series of rejections. If the provider charges rejected requests, a rate that is too
+    /// high keeps the bucket empty, and no answer would ever correct it.
     fn slow_down(&mut self, now: f64, sent_at: f64) {
         let (count, rejected_at) = &mut self.dry;
         if sent_at >= *rejected_at {
-            (*count, *rejected_at) = (*count + 1, now);
-            if *count > MAX_DRY {
-                self.rate /= 2.0;
+            (*count, *rejected_at) = (count.saturating_add(1), now);
+            if *count == MAX_DRY + 1 {
+                self.rate *= DRY_RATE_FACTOR;
             }
         }
+    }
+
+    /// Returns the assumed refill per second, which is lower during a series of rejections.
+    fn pace(&self) -> f64 {
+        let halvings = self.dry.0.saturating_sub(MAX_DRY).min(MAX_HALVINGS);
+        self.rate / f64::from(1 << halvings)
     }
 
     /// Returns the reserve for inaccuracies.
@@ -487,20 +496,20 @@ mod tests {
     }
 
     #[test]
-    fn rejections_in_a_row_lower_the_rate() {
+    fn rejections_in_a_row_slow_down_until_an_answer() {
         let mut mirror = mirror(Dimension::Requests);
+        // Rejects a request; returns the rate and the pace.
         let mut reject = |now: f64, sent_at: f64| {
             let stamp = mirror.on_sent(sent_at, 1.0).unspent();
             mirror.refund(stamp.cost());
             mirror.explains(now, sent_at, stamp, &reading(0.0, 50.0));
-            mirror.rate()
+            let state = mirror.state.as_ref().unwrap();
+            (state.rate, state.pace())
         };
-        assert_eq!([reject(1.0, 0.5), reject(2.0, 1.5)], [2.0, 2.0]);
-        assert_eq!(reject(3.0, 1.9), 2.0, "sent before the last rejection");
-        assert_eq!([reject(4.0, 3.5), reject(5.0, 4.5)], [1.0, 0.5]);
+        assert_eq!([1.0, 2.0, 3.0].map(|now| reject(now, now - 0.5)), [(2.0, 2.0); 3]);
+        assert_eq!(reject(3.1, 2.9), (2.0, 2.0), "sent before the last rejection");
+        assert_eq!([4.0, 5.0].map(|now| reject(now, now - 0.5)), [(1.6, 0.8), (1.6, 0.4)]);
         mirror.on_answered();
-        let stamp = mirror.on_sent(6.0, 1.0).unspent();
-        mirror.explains(6.1, 6.0, stamp, &reading(0.0, 50.0));
-        assert_eq!(mirror.rate(), 0.5);
+        assert_eq!(mirror.state.unwrap().pace(), 1.6);
     }
 }

@@ -259,7 +259,7 @@ impl Policy for AutoPolicy {
             AutoMode::Bucket(bucket) => {
                 bucket.on_sent(now);
                 if self.search.next_at().is_none() {
-                    bucket.on_trial_sent(self.ledger.sends() - 1);
+                    bucket.on_trial_sent(now, self.ledger.sends() - 1);
                 }
                 self.search.on_sent(now, self.ledger.patience());
             }
@@ -273,6 +273,9 @@ impl Policy for AutoPolicy {
         self.settle(now);
         self.knee.on_ended(now, view.in_flight);
         if let Some(sent) = self.ledger.remove(flight) {
+            if !matches!(outcome, SendOutcome::Answered { .. }) {
+                self.knee.on_discarded(sent.number);
+            }
             self.end(now, sent, cost, outcome);
             self.record_change(view.now);
         }

@@ -146,8 +146,9 @@ impl RandomRejections {
                 };
             }
             NoiseStage::Trial { first, decided, rejected } => {
-                *decided += u64::from(sent.number > *first);
-                *rejected += 1;
+                let is_later = sent.number > *first;
+                *decided += u64::from(is_later);
+                *rejected += u32::from(is_later);
                 if *rejected >= TRIAL_REJECTIONS {
                     self.stage = NoiseStage::Refuted;
                     return RejectionCause::Limit;

@@ -2,7 +2,7 @@
 
 use super::bucket::{BucketHypothesis, InitialBurst, Rejection};
 use super::cap::{CapHypothesis, CapTest};
-use super::ledger::{SendPurpose, SentRequest};
+use super::ledger::{MAX_RECENT, SendPurpose, SentRequest};
 use super::noise::RejectionCause;
 use super::pace_trial::TrialResult;
 use super::ramp::Ramp;
@@ -14,6 +14,8 @@ use super::{AutoMode, AutoPolicy};
 const MIN_MEASURED: f64 = 2.0;
 /// Minimum length of a sliding window in seconds.
 const MIN_SLIDING_S: f64 = 1.0;
+/// Maximum number of requests of a sliding window: the send times of more are not kept.
+const MAX_SLIDING: f64 = MAX_RECENT as f64;
 
 impl AutoPolicy {
     /// Handles an admission.
@@ -26,6 +28,7 @@ impl AutoPolicy {
             // The rejection that started the block was not even the first sign of a limit.
             self.mode = AutoMode::Ramp(Ramp::resume(now, sent.level));
             self.noise.on_resumed();
+            self.knee.on_resumed();
             return;
         }
         self.noise.on_admitted(sent);
@@ -102,6 +105,10 @@ impl AutoPolicy {
             _ => self.noise.on_rejected(sent),
         };
         if self.count_outcome(now, sent.number, true) {
+            self.block.on_rejected(now, sent.number);
+            if let Some(hint) = hint {
+                self.block.on_announced(now, hint);
+            }
             return;
         }
         if cause == RejectionCause::Random {
@@ -152,7 +159,8 @@ impl AutoPolicy {
             }
             AutoMode::Window(window) => {
                 if window.on_rejected(sent) {
-                    self.mode = if window.length() >= MIN_SLIDING_S {
+                    self.mode = if window.length() >= MIN_SLIDING_S && window.count() <= MAX_SLIDING
+                    {
                         AutoMode::Sliding(SlidingHypothesis::new(window.count(), window.length()))
                     } else {
                         AutoMode::Bucket(BucketHypothesis::new(now, window.rate()))
@@ -177,9 +185,9 @@ impl AutoPolicy {
             AutoMode::Cap(cap) => cap.on_ended(sent.purpose),
             AutoMode::Window(window) => window.on_discarded(sent),
             AutoMode::Sliding(sliding) => sliding.on_discarded(sent),
-            AutoMode::Bucket(_) => {
+            AutoMode::Bucket(bucket) => {
                 self.search.on_discarded();
-                self.count_outcome(sent.at, sent.number, false);
+                bucket.on_discarded(sent.number);
             }
             AutoMode::Ramp(_) => {}
         }
