@@ -2,12 +2,14 @@
 //! end at once and no further request is sent.
 
 use crate::model::Model;
+use crate::network::certificate_problem;
 use crate::retry::ModelCall;
 use crate::transport::TransportErrorKind;
 use crate::{Client, Failure};
 use bakeoff_core::ErrorKind;
 use bakeoff_pace::{Pool, PoolStopped, RetryPolicy};
 use chrono::{DateTime, Utc};
+use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 use tokio::time::Instant;
 
@@ -44,6 +46,12 @@ pub(crate) fn stop_reason(
     let (kind, reason) = match failure.kind {
         ErrorKind::Quota => (ErrorKind::Quota, quota(model, failure)),
         ErrorKind::Auth => (ErrorKind::Auth, rejected_key(model, failure)),
+        // No request can be sent.
+        ErrorKind::InvalidRequest if failure.cause == Some(TransportErrorKind::Setup) => {
+            let reason =
+                format!("{}; no further calls to {} in this run", sentence(failure), model.name);
+            (ErrorKind::InvalidRequest, reason)
+        }
         ErrorKind::RateLimit | ErrorKind::Transient | ErrorKind::Timeout => {
             let blocked = || Some((ErrorKind::Quota, blocked(client, model, failure, retry)?));
             let unreachable = || {
@@ -133,15 +141,19 @@ fn unreachable(
         // An untrusted certificate stays untrusted.
         TransportErrorKind::Certificate => (Duration::ZERO, certificate_hint(&failure.message)),
         TransportErrorKind::Proxy => {
-            (Duration::ZERO, "check HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY")
+            (Duration::ZERO, "check HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY".into())
+        }
+        TransportErrorKind::Connect if failure.message.contains("handshake eof") => {
+            (UNREACHABLE_AFTER, "the server seems to speak plain HTTP: use http:// in base_url".into())
         }
         TransportErrorKind::HostNotFound | TransportErrorKind::Connect => (
             UNREACHABLE_AFTER,
-            "check base_url, whether the server runs, and the variables HTTPS_PROXY, HTTP_PROXY and NO_PROXY",
+            "check base_url, whether the server runs, and the variables HTTPS_PROXY, HTTP_PROXY, ALL_PROXY and NO_PROXY"
+                .into(),
         ),
         TransportErrorKind::ConnectionLost => (
             CLOSING_AFTER,
-            "the server closes every connection: check the port in base_url, and whether it needs https://",
+            "the server closes every connection: check the port in base_url, and whether it needs https://".into(),
         ),
         TransportErrorKind::Setup | TransportErrorKind::Timeout => return None,
     };
@@ -155,7 +167,7 @@ fn unreachable(
 }
 
 /// Returns the remedy for a failed TLS handshake, by the text of the TLS library.
-fn certificate_hint(message: &str) -> &'static str {
+fn certificate_hint(message: &str) -> Cow<'static, str> {
     let table = [
         (
             "CaUsedAsEndEntity",
@@ -167,7 +179,11 @@ fn certificate_hint(message: &str) -> &'static str {
         ("InvalidContentType", "the server seems to speak plain HTTP: use http:// in base_url"),
     ];
     let found = table.into_iter().find(|(text, _)| message.contains(text));
-    found.map_or("name the file with the issuer's certificate in SSL_CERT_FILE", |(_, hint)| hint)
+    match (found, certificate_problem()) {
+        (Some((_, hint)), _) => hint.into(),
+        (None, Some(problem)) => problem.into(),
+        (None, None) => "name the file with the issuer's certificate in SSL_CERT_FILE".into(),
+    }
 }
 
 /// Describes a provider that has only failed or rejected requests for longer than calls wait.

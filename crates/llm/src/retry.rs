@@ -63,7 +63,8 @@ impl ModelCall<'_> {
                 permit.in_flight(),
                 waited.retries + 1,
             );
-            let time_limit = TimeLimit { pool: &pool, retry: &retry, progress: *waited };
+            let deadline = client.deadline;
+            let time_limit = TimeLimit { pool: &pool, retry: &retry, deadline, progress: *waited };
             let result = self.send(time_limit, &mut guard.traffic).await;
             let latency = guard.latency();
             let failure = match result {
@@ -103,8 +104,15 @@ impl ModelCall<'_> {
         loop {
             let limit = time_limit.current();
             let left = limit.saturating_sub(sent.get().unwrap_or(started).elapsed());
+            let left = left.min(time_limit.until_end());
             if left.is_zero() {
-                let message = format!("no complete response within {} s", limit.as_secs_f64());
+                let message = match time_limit.until_end() {
+                    Duration::ZERO => format!(
+                        "no complete response within {} s after the deadline",
+                        DEADLINE_GRACE.as_secs()
+                    ),
+                    _ => format!("no complete response within {} s", limit.as_secs_f64()),
+                };
                 return Err(Failure::local(ErrorKind::Timeout, message));
             }
             let step = left.min(LIMIT_CHECK_INTERVAL);
@@ -128,21 +136,32 @@ const LIMIT_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Minimum share of a call's timeout for one request. Many requests take longer than a shorter time.
 const MIN_SHARE: Duration = Duration::from_secs(60);
 
+/// Time that a request in flight has after the deadline of the run.
+const DEADLINE_GRACE: Duration = Duration::from_secs(15);
+
 /// The time limit of one request.
 #[derive(Clone, Copy)]
 struct TimeLimit<'a> {
     pool: &'a Pool,
     retry: &'a RetryPolicy,
+    /// End of the run.
+    deadline: Option<Instant>,
     progress: RetryProgress,
 }
 
 impl TimeLimit<'_> {
+    /// Returns the time until requests in flight are cancelled because of the deadline.
+    fn until_end(self) -> Duration {
+        let end = self.deadline.and_then(|deadline| deadline.checked_add(DEADLINE_GRACE));
+        end.map_or(Duration::MAX, |end| end.saturating_duration_since(Instant::now()))
+    }
+
     /// Returns the limit, as far as it is known now.
     ///
     /// By default it follows from the latency of earlier answers, so that a stalled connection does not use
     /// up the call's timeout.
     fn current(self) -> Duration {
-        let TimeLimit { pool, retry, progress } = self;
+        let TimeLimit { pool, retry, progress, .. } = self;
         let left = retry.timeout.saturating_sub(progress.spent);
         let is_last = retry.max_retries.is_some_and(|max| progress.retries >= max);
         // Without answers so far, there is time for a second request.

@@ -256,6 +256,46 @@ async fn stalled_request_is_retried_once_latencies_are_known() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn stalled_request_is_retried_within_a_short_timeout() {
+    let server = FakeServer::new(|number| match number {
+        5 => Reply::no_response(),
+        _ => Reply::text("fine").after(SECOND),
+    });
+    let retry = RetryPolicy::default().timeout(60 * SECOND);
+    let (client, model, context) = (client_with(&server, retry), model(), CallContext::default());
+    for _ in 0..6 {
+        client.call(&model, prompt("hello"), &context).await.unwrap();
+    }
+    assert_eq!(server.count(), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn stalled_request_ends_soon_after_the_deadline() {
+    let server = FakeServer::always(Reply::no_response());
+    let transport: Arc<dyn Transport> = server.clone();
+    let (start, deadline) = (Instant::now(), Instant::now() + 10 * SECOND);
+    let config = ClientConfig::default().transport(transport).deadline(deadline);
+    let client = Client::new(config.retry(RetryPolicy::default().max_retries(0)));
+    let errors = fail_all(&client, &model(), 1).await;
+    assert_eq!(errors[0].to_string(), "no complete response within 15 s after the deadline");
+    assert_eq!(start.elapsed().as_secs(), 25);
+}
+
+#[tokio::test(start_paused = true)]
+async fn lost_connections_do_not_stop_a_slow_server() {
+    let server = FakeServer::new(|number| match number {
+        // The first call and its retries, beside seven slow requests.
+        0 | 8..40 => Reply::unreachable(TransportErrorKind::ConnectionLost, "reset"),
+        _ => Reply::text("slow").after(60 * SECOND),
+    });
+    let (client, model, context) = (client(&server), model(), CallContext::default());
+    let calls = (0..8).map(|_| client.call(&model, prompt("hello"), &context));
+    for call in join_all(calls).await {
+        assert_eq!(call.unwrap().response.text(), "slow");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn slow_request_gets_more_time_after_its_second_timeout() {
     // The twenty fast answers suggest a limit of 15 s; the slow request needs 125 s.
     let server = FakeServer::new(|number| match number {

@@ -162,7 +162,7 @@ impl Pool {
     }
 
     /// Returns the time after which a request without an answer has probably stalled, given the
-    /// latencies so far; `None` while there are too few answers. If the call has only `left`, it is
+    /// latencies so far; `None` while there are none. If the call has only `left`, it is
     /// shorter, so that there is time for a second request. After more `timeouts` of the same call than
     /// chance explains it is longer, because the call may just be slow.
     pub fn stall_timeout(&self, left: Duration, timeouts: u32) -> Option<Duration> {

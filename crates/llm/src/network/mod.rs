@@ -5,6 +5,7 @@
 //! which it does not reveal.
 
 mod body;
+mod certificates;
 mod connector;
 mod failure;
 mod http2;
@@ -14,6 +15,7 @@ mod streams;
 use crate::model::is_loopback;
 use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError, TransportErrorKind};
 use body::TimedBody;
+pub(crate) use certificates::certificate_problem;
 use connector::HandOverLayer;
 use failure::{Destination, describe, lost, unusable_proxy};
 use futures_util::future::BoxFuture;
@@ -253,6 +255,9 @@ fn client_builder() -> reqwest::ClientBuilder {
 }
 
 fn setup_error(error: reqwest::Error) -> TransportError {
-    let message = format!("cannot create HTTP client: {error}");
+    let message = match certificate_problem() {
+        Some(problem) => problem,
+        None => format!("cannot create HTTP client: {error}"),
+    };
     TransportError::new(TransportErrorKind::Setup, message).with_source(error)
 }

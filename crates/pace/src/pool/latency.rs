@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Answers that the statistics cover, and the minimum number for a time limit.
+/// Answers that the statistics cover, and the number below which the time limit is longer.
 const MAX_ANSWERS: usize = 100;
-const MIN_ANSWERS: usize = 10;
+const FEW_ANSWERS: usize = 10;
 /// Minimum of [`Pool::stall_timeout`](crate::Pool::stall_timeout), unless little time is left for a call. Long
 /// answers are rare in some suites, and cancelled requests are paid for.
 pub const MIN_STALL_TIMEOUT: Duration = Duration::from_secs(15);
@@ -47,11 +47,11 @@ impl AnswerLatencies {
     }
 
     /// Returns the time after which a request without an answer has probably stalled; `None` while
-    /// there are too few answers. It is generous where latencies vary, and for calls that timed out
-    /// too often for stalls by chance: they may just be slow. Within a time of `left`, it leaves time
+    /// there are no answers. It is generous after few answers, where latencies vary, and for calls that
+    /// timed out too often for stalls by chance: they may just be slow. Within a time of `left`, it leaves time
     /// for a second request if latencies allow it.
     pub(super) fn stall_timeout(&self, left: Duration, timeouts: u32) -> Option<Duration> {
-        if self.recent.len() < MIN_ANSWERS {
+        if self.recent.is_empty() {
             return None;
         }
         let count = self.recent.len() as f64;
@@ -60,10 +60,14 @@ impl AnswerLatencies {
         let by_spread = (mean + DEVIATIONS * (squares / count).sqrt()).exp();
         let slowest = self.recent.iter().copied().fold(0.0, f64::max);
         let seconds = by_spread.max(SLOWEST_FACTOR * slowest);
+        // A few answers say little about slow ones.
+        let caution = (FEW_ANSWERS as f64 / count).max(1.0);
+        let generous = caution * seconds.max(MIN_STALL_TIMEOUT.as_secs_f64());
+        let seconds = generous.min(seconds.max(left.as_secs_f64() / 2.0));
         let timeout = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
         let increases = timeouts.saturating_sub(self.timeouts.max_by_chance());
         let factor = LIMIT_FACTOR.saturating_pow(increases);
-        Some(timeout.max(MIN_STALL_TIMEOUT.min(left / 2)).saturating_mul(factor))
+        Some(timeout.saturating_mul(factor))
     }
 }
 
@@ -102,9 +106,11 @@ mod tests {
     }
 
     #[test]
-    fn few_answers_give_no_time_limit() {
-        assert_eq!(timeout([1.0; MIN_ANSWERS - 1]), None);
-        assert_eq!(timeout([1.0; MIN_ANSWERS]), Some(15.0));
+    fn few_answers_give_a_longer_time_limit() {
+        assert_eq!(timeout([]), None);
+        assert_eq!(timeout([1.0]), Some(150.0));
+        assert_eq!(timeout([1.0; FEW_ANSWERS / 2]), Some(30.0));
+        assert_eq!(timeout([1.0; FEW_ANSWERS]), Some(15.0));
     }
 
     #[test]
