@@ -176,7 +176,7 @@ pub struct ProbeReport {
     pub header_limits: Vec<HeaderLimit>,
     /// Longest wait that a rejection asked for.
     pub longest_wait: Option<Duration>,
-    /// Message of the last failure that was not a rejection.
+    /// Message of the last failure that was not a rejection for rate reasons.
     pub last_failure: Option<String>,
     /// Number of requests sent.
     pub requests: u32,
@@ -367,6 +367,7 @@ impl ProbeTotals {
                         state.record_outcome(now, number, SampleOutcome::Failed, None, None);
                     }
                     ErrorKind::Quota => {
+                        self.last_failure = Some(error.to_string());
                         state.record_outcome(now, number, SampleOutcome::Rejected, None, None);
                         state.end(ProbeStop::Quota);
                     }

@@ -88,7 +88,7 @@ pub(crate) struct ExecutionArguments {
     /// Cost in US dollars after which no trial starts
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<NanoDollars>,
-    /// Time after which no trial starts and waiting trials end; requests in flight finish
+    /// Time after which no trial starts and waiting trials end; requests in flight have 15 s more
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) deadline: Option<Duration>,
     #[command(flatten)]

@@ -54,7 +54,7 @@ pub(crate) struct CompareArguments {
 pub(crate) struct TuneArguments {
     #[command(flatten)]
     pub(crate) run: StoredRunArguments,
-    /// Change only this model [default: all models of the run]
+    /// Change only the model of this name at its provider [default: all models of the run]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
     /// Maximum number of requests in flight

@@ -145,7 +145,12 @@ fn finding(report: &ProbeReport) -> String {
 
 /// Describes a limit that was not determined.
 fn undetermined(report: &ProbeReport) -> &'static str {
-    match report.levels.iter().any(|level| level.rejected > 0) {
+    // More requests help only if the bounds ended the probe.
+    let is_bounded = !matches!(
+        report.stop,
+        Some(ProbeStop::Quota | ProbeStop::AllRejected | ProbeStop::Failures)
+    );
+    match is_bounded && report.levels.iter().any(|level| level.rejected > 0) {
         true => {
             "limit not determined: there were rejections, but too few requests to tell a rate limit from a \
              concurrency cap or to measure it; raise `--max-seconds` or `--max-requests`"
@@ -161,9 +166,9 @@ fn stop_reason(stop: ProbeStop) -> &'static str {
         ProbeStop::Cost => "maximum cost reached; raise `--max-cost`",
         ProbeStop::AllRejected => "all requests were rejected; try again later",
         ProbeStop::Failures => {
-            "most requests failed for reasons other than limits; try again later"
+            "most requests failed for reasons other than limits (see the last failure)"
         }
-        ProbeStop::Quota => "quota exhausted; check plan and billing at the provider",
+        ProbeStop::Quota => "quota exhausted, or blocked for long (see the last failure)",
         ProbeStop::Interrupted => "interrupted",
     }
 }
