@@ -51,9 +51,15 @@ impl Boundary {
                 // By how much the reset of a bucket would have moved.
                 let shift =
                     reading.sent_at - first.sent_at + (reading.used - first.used) / rate.max(1e-9);
-                let is_significant = shift.abs() > if is_coarse { 4.0 } else { 2.0 } * tolerance;
+                let threshold = if is_coarse { 4.0 } else { 2.0 } * tolerance;
+                let is_significant = shift.abs() > threshold;
+                // A reset in whole seconds that is nearly over allows any rate, so usage proves little.
+                let max_rate = first.used / (first.end - first.sent_at - 1.0).max(0.0);
+                let min_shift =
+                    reading.sent_at - first.sent_at + (reading.used - first.used) / max_rate;
+                let proves_window = !is_coarse || min_shift > threshold;
                 let moved = end - first.end;
-                if is_significant && moved.abs() < tolerance {
+                if is_significant && proves_window && moved.abs() < tolerance {
                     *self = Boundary::Window { end, length: 0.0, next_probe: end };
                 } else if is_significant && (moved / shift - 1.0).abs() < BUCKET_TOLERANCE {
                     *self = Boundary::Bucket;
@@ -62,7 +68,11 @@ impl Boundary {
                 }
             }
             Boundary::Window { end: known, length, .. } => {
-                if end > *known + tolerance.max(MIN_WINDOW_S) {
+                // A response to a request sent after the end is about the next window.
+                let is_later = reading.sent_at > *known + NETWORK_JITTER_S;
+                let min_distance =
+                    if is_later { MIN_WINDOW_S } else { tolerance.max(MIN_WINDOW_S) };
+                if end > *known + min_distance {
                     let distance = end - *known;
                     if distance + 2.0 * tolerance < end - reading.sent_at {
                         // The end of a fixed window moves by a whole length.
@@ -96,11 +106,11 @@ impl Boundary {
         false
     }
 
-    /// Returns the start of the next window, if there are windows.
+    /// Returns when the next window starts, or when a request may test that, if there are windows.
     pub(super) fn next_at(&self, now: f64) -> Option<f64> {
         match *self {
             Boundary::Window { end, next_probe, .. } => {
-                Some((end + END_MARGIN_S).max(next_probe).max(now + 1e-3))
+                Some((end + END_MARGIN_S).max(next_probe).max(now))
             }
             _ => None,
         }
@@ -118,16 +128,22 @@ impl Boundary {
         has_ended
     }
 
-    /// Returns whether a request may now test whether the next window has started.
-    pub(super) fn is_probe_due(&mut self, now: f64) -> bool {
-        match self {
-            Boundary::Window { end, next_probe, .. }
-                if *end + END_MARGIN_S <= now && *next_probe <= now =>
-            {
-                *next_probe = now + PROBE_INTERVAL_S;
-                true
+    /// Returns whether a time is in the current window, as far as its length is known.
+    pub(super) fn contains(&self, at: f64) -> bool {
+        match *self {
+            Boundary::Window { end, length, .. } => {
+                at < end && (length == 0.0 || at >= end - length)
             }
             _ => false,
+        }
+    }
+
+    /// Delays the next test if the current window has ended, because this request is one.
+    pub(super) fn on_sent(&mut self, now: f64) {
+        if let Boundary::Window { end, next_probe, .. } = self
+            && *end + END_MARGIN_S <= now
+        {
+            *next_probe = now + PROBE_INTERVAL_S;
         }
     }
 }
@@ -219,14 +235,35 @@ mod tests {
     }
 
     #[test]
-    fn probes_look_for_the_next_window_until_the_length_is_known() {
+    fn nearly_expired_coarse_reset_does_not_prove_a_window() {
+        let first = ResetReading { sent_at: 0.0, end: 1.0, used: 10.0 };
+        let second = ResetReading { sent_at: 0.9, end: 1.9, used: 300.0 };
+        let mut boundary = Boundary::Unknown(first);
+        boundary.observe(second, 40.0, true);
+        assert!(!matches!(boundary, Boundary::Window { .. }), "{boundary:?}");
+        let mut exact = Boundary::Unknown(first);
+        exact.observe(ResetReading { end: 1.05, ..second }, 40.0, false);
+        assert!(matches!(exact, Boundary::Window { .. }), "{exact:?}");
+    }
+
+    #[test]
+    fn coarse_end_after_the_known_one_is_that_of_the_next_window() {
+        let mut boundary = WINDOW;
+        let early = ResetReading { sent_at: 60.1, end: 61.0, used: 1.0 };
+        assert!(!boundary.observe(early, 1.0, true), "the window may not have ended");
+        assert!(boundary.observe(ResetReading { sent_at: 60.2, ..early }, 1.0, true));
+        assert!(matches!(boundary, Boundary::Window { length: 1.0, .. }), "{boundary:?}");
+    }
+
+    #[test]
+    fn sent_requests_test_for_the_next_window_until_the_length_is_known() {
         let mut boundary = WINDOW;
         assert_eq!(boundary.next_at(10.0), Some(60.01));
-        assert!(!boundary.is_probe_due(60.0));
-        assert!(boundary.is_probe_due(60.5));
-        assert!(!boundary.is_probe_due(60.5));
+        boundary.on_sent(60.0);
+        assert_eq!(boundary.next_at(60.5), Some(60.5));
+        assert_eq!(boundary.next_at(60.5), Some(60.5), "nothing was sent");
+        boundary.on_sent(60.5);
         assert_eq!(boundary.next_at(60.5), Some(60.75));
-        assert!(boundary.is_probe_due(60.75));
         assert_eq!(EARLY.next_at(10.0), None);
         assert_eq!(Boundary::Bucket.next_at(10.0), None);
     }

@@ -18,6 +18,10 @@ const SURPLUS_GAIN: f64 = 0.1;
 /// Smallest usable limit with exact resets, and with resets in whole seconds. The remainder of a
 /// smaller limit is nearly always 0.
 const MIN_LIMIT: (f64, f64) = (5.0, 6.0);
+/// Increase of the remainder within a window that contradicts it, as a share of the limit, and the
+/// seconds between the responses. Refunds of overestimated requests cause smaller ones.
+const REFILL_SHARE: f64 = 0.25;
+const MIN_REFILL_S: f64 = 0.25;
 /// Longer waits are ended by a request that tests the limit.
 const MAX_WAIT_S: f64 = 30.0;
 /// Number of consecutive answers with a remainder of 0 after which the headers are ignored.
@@ -142,6 +146,7 @@ impl QuotaMirror {
             return MirrorStamp { spent, estimate, cost, ..MirrorStamp::default() };
         };
         state.advance(now);
+        state.boundary.on_sent(now);
         state.balance -= cost;
         state.sent_at = now;
         state.typical_cost += 0.05 * (cost - state.typical_cost);
@@ -217,12 +222,16 @@ impl QuotaMirror {
             let is_new = state.boundary.observe(reset, state.rate, reading.coarse);
             if is_new {
                 state.balance = state.limit;
+                state.anchor = anchor;
             }
         }
         if let Boundary::Sliding = state.boundary {
             self.is_ignored = true;
             self.state = None;
             return;
+        }
+        if state.refilled_in_window(anchor) {
+            state.boundary = Boundary::Bucket;
         }
         if let Boundary::Window { .. } = state.boundary {
             // Applies to the current window only; an older response is about an older window.
@@ -276,13 +285,31 @@ impl MirrorState {
             if self.boundary.advance(now) {
                 self.balance = self.limit;
             }
-            if self.boundary.is_probe_due(now) {
-                self.balance = self.balance.max(self.typical_cost);
-            }
         } else {
             self.balance = (self.balance + self.pace() * (now - self.at)).min(self.limit);
         }
         self.at = now;
+    }
+
+    /// Returns whether the remainder has grown within a window, which only a bucket allows. The
+    /// response after the largest usage is the reference.
+    fn refilled_in_window(&mut self, new: Anchor) -> bool {
+        if !matches!(self.boundary, Boundary::Window { .. }) {
+            return false;
+        }
+        let old = self.anchor;
+        let seconds = new.at - old.at;
+        let refill = new.remaining + new.spent - old.remaining - old.spent;
+        if refill < 0.0 || !self.boundary.contains(old.at) {
+            self.anchor = new;
+            return false;
+        }
+        let has_refilled = seconds >= MIN_REFILL_S
+            && refill > (REFILL_SHARE * self.limit).max(SLOPE_REQUESTS * self.typical_cost);
+        if has_refilled {
+            self.rate = self.rate.max(refill / seconds);
+        }
+        has_refilled
     }
 
     /// Slows down during a series of rejections. If the provider charges rejected requests, a rate that is too
@@ -493,6 +520,43 @@ mod tests {
         assert_eq!(mirror.next_at(10.0, 1.0), 10.0, "no reserve in a window");
         mirror.on_sent(10.0, 1.0);
         assert_eq!(mirror.next_at(10.0, 1.0), 60.01);
+    }
+
+    /// Returns a copy that has seen an unchanged end at 60.
+    fn in_window() -> QuotaMirror {
+        let mut mirror = QuotaMirror::new(Dimension::Tokens);
+        let stamp = mirror.on_sent(0.0, 1.0);
+        mirror.observe(0.0, 0.0, stamp, &reading(90.0, 60.0));
+        let stamp = mirror.on_sent(10.0, 1.0);
+        mirror.observe(10.0, 10.0, stamp, &reading(20.0, 50.0));
+        assert!(matches!(mirror.state.as_ref().unwrap().boundary, Boundary::Window { .. }));
+        mirror
+    }
+
+    #[test]
+    fn any_request_tests_for_the_next_window() {
+        let mut mirror = in_window();
+        send(&mut mirror, 19, 20.0);
+        let large = 50.0;
+        assert_eq!(mirror.next_at(20.0, large), 60.01);
+        assert_eq!(mirror.next_at(60.01, large), 60.01);
+        assert_eq!(mirror.next_at(60.5, large), 60.5, "larger than the usual request");
+        mirror.on_sent(60.5, large);
+        assert_eq!(mirror.next_at(60.5, large), 60.75);
+    }
+
+    #[test]
+    fn remainder_that_grows_within_a_window_refutes_it() {
+        for (remaining, is_window) in [(20.0, true), (40.0, true), (70.0, false)] {
+            let mut mirror = in_window();
+            let stamp = mirror.on_sent(11.0, 1.0);
+            mirror.observe(11.0, 11.0, stamp, &reading(19.0, 49.0));
+            let stamp = mirror.on_sent(30.0, 1.0);
+            mirror.observe(30.0, 30.0, stamp, &reading(remaining, 30.0));
+            let state = mirror.state.as_ref().unwrap();
+            let found = matches!(state.boundary, Boundary::Window { .. });
+            assert_eq!(found, is_window, "{remaining}: {state:?}");
+        }
     }
 
     #[test]
