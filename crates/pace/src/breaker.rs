@@ -6,10 +6,12 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// Time over which failures are counted.
-const FAILURE_WINDOW: Duration = Duration::from_secs(10);
-/// Minimum number of failures of an outage. As many in a row are an outage at any distance.
+/// Minimum number of failures of an outage: of successive requests, or of most requests sent within a
+/// time.
 const MIN_FAILURES: usize = 5;
+const FAILURE_WINDOW: Duration = Duration::from_secs(10);
+/// Latest requests of which failures are kept.
+const MAX_SENT: usize = 4096;
 /// Pause before the first probe, and the maximum pause. Each pause is longer by the factor.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(3);
@@ -21,9 +23,18 @@ const PROBES_PER_ANNOUNCEMENT: u32 = 4;
 /// The circuit breaker; open during an outage.
 #[derive(Debug, Default)]
 pub(crate) struct CircuitBreaker {
-    /// Times of recent responses and failures, and whether they were failures.
-    recent: VecDeque<(Duration, bool)>,
+    /// The latest requests in the order of sending. Failures arrive sooner than answers, so those that
+    /// arrive in a row prove nothing.
+    sent: VecDeque<BreakerEntry>,
+    /// Number of the first of them.
+    first: u64,
     open: Option<Outage>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct BreakerEntry {
+    at: Duration,
+    has_failed: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -67,32 +78,38 @@ impl CircuitBreaker {
         self.open.map(|open| open.since)
     }
 
-    pub(crate) fn on_sent(&mut self) {
+    /// Handles the start of a request; returns its number.
+    pub(crate) fn on_sent(&mut self, now: Duration) -> u64 {
         if let Some(open) = &mut self.open {
             open.is_probing = true;
         }
+        self.sent.push_back(BreakerEntry { at: now, has_failed: false });
+        if self.sent.len() > MAX_SENT {
+            self.sent.pop_front();
+            self.first += 1;
+        }
+        self.first + self.sent.len() as u64 - 1
     }
 
     /// Handles a response of any kind. Returns whether it ends an outage.
-    pub(crate) fn on_responded(&mut self, now: Duration, sent_at: Duration) -> bool {
-        self.note(now, false);
+    pub(crate) fn on_responded(&mut self, sent_at: Duration) -> bool {
         // A response to a request from before the outage does not end it.
         let ends = self.open.is_some_and(|open| sent_at >= open.since);
         if ends {
-            self.recent.clear();
+            self.first += self.sent.len() as u64;
+            self.sent.clear();
             self.open = None;
         }
         ends
     }
 
-    /// Handles a failure. Returns whether it starts an outage.
+    /// Handles the failure of a request with that number. Returns whether it starts an outage.
     pub(crate) fn on_failed(
         &mut self,
         now: Duration,
-        sent_at: Duration,
+        (number, sent_at): (u64, Duration),
         announced: Option<AnnouncedWait>,
     ) -> bool {
-        self.note(now, true);
         if let Some(open) = &mut self.open {
             // Requests from before the outage are no probes.
             if sent_at >= open.since {
@@ -102,10 +119,7 @@ impl CircuitBreaker {
             }
             return false;
         }
-        let failures = self.recent.iter().filter(|(_, failed)| *failed).count();
-        let in_a_row = self.recent.iter().rev().take(MIN_FAILURES).all(|(_, failed)| *failed);
-        let is_majority = 2 * failures > self.recent.len();
-        if failures < MIN_FAILURES || !(is_majority || in_a_row) {
+        if !self.proves_outage(number) {
             return false;
         }
         let pause = announced.map_or(FIRST_PAUSE, AnnouncedWait::pause);
@@ -118,20 +132,34 @@ impl CircuitBreaker {
         true
     }
 
+    /// Records a failure; returns whether the failures so far are an outage.
+    fn proves_outage(&mut self, number: u64) -> bool {
+        let index = number.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
+        let Some((index, entry)) = index.and_then(|index| Some((index, self.sent.get_mut(index)?)))
+        else {
+            return false;
+        };
+        entry.has_failed = true;
+        let has_failed = |entry: &&BreakerEntry| entry.has_failed;
+        let before = self.sent.range(..index).rev().take_while(has_failed).count();
+        let after = self.sent.range(index..).take_while(has_failed).count();
+        if before + after >= MIN_FAILURES {
+            return true;
+        }
+        // Requests without an outcome count as answered, except those after the last failure.
+        let since = self.sent[index].at.saturating_sub(FAILURE_WINDOW);
+        let latest = self.sent.iter().rev().skip_while(|entry| !entry.has_failed);
+        let latest = latest.take_while(|entry| entry.at >= since);
+        let (failures, all) = latest.fold((0, 0), |(failures, all), entry| {
+            (failures + usize::from(entry.has_failed), all + 1)
+        });
+        failures >= MIN_FAILURES && 2 * failures > all
+    }
+
     /// Handles a dropped request: another probe may be sent.
     pub(crate) fn on_dropped(&mut self) {
         if let Some(open) = &mut self.open {
             open.is_probing = false;
-        }
-    }
-
-    fn note(&mut self, now: Duration, failed: bool) {
-        self.recent.push_back((now, failed));
-        // The last few count at any age: with one request at a time, failures are far apart.
-        while self.recent.len() > MIN_FAILURES
-            && self.recent.front().is_some_and(|(at, _)| now - *at > FAILURE_WINDOW)
-        {
-            self.recent.pop_front();
         }
     }
 }
@@ -144,10 +172,16 @@ mod tests {
         Duration::from_secs_f64(seconds)
     }
 
+    /// Sends a request that fails at once; returns whether that starts an outage.
+    fn fail(breaker: &mut CircuitBreaker, now: f64, announced: Option<AnnouncedWait>) -> bool {
+        let number = breaker.on_sent(secs(now));
+        breaker.on_failed(secs(now), (number, secs(now)), announced)
+    }
+
     /// Returns a breaker that five failures at time zero have opened.
     fn open(announced: Option<AnnouncedWait>) -> CircuitBreaker {
         let mut breaker = CircuitBreaker::default();
-        let opened = (0..5).map(|_| breaker.on_failed(secs(0.0), secs(0.0), announced));
+        let opened = (0..5).map(|_| fail(&mut breaker, 0.0, announced));
         assert_eq!(opened.collect::<Vec<_>>(), [false, false, false, false, true]);
         breaker
     }
@@ -155,51 +189,66 @@ mod tests {
     #[test]
     fn five_failures_open_it_and_one_answer_closes_it() {
         let mut breaker = CircuitBreaker::default();
+        let earlier = [(); 2].map(|()| breaker.on_sent(secs(0.0)));
         for second in [0.0, 1.0, 2.0, 3.0] {
-            assert!(!breaker.on_failed(secs(second), secs(0.0), None));
+            assert!(!fail(&mut breaker, second, None));
             assert_eq!(breaker.next_at(secs(4.0)), Some(secs(4.0)));
         }
-        assert!(breaker.on_failed(secs(4.0), secs(0.0), None));
+        assert!(fail(&mut breaker, 4.0, None));
         assert_eq!(breaker.next_at(secs(4.1)), Some(secs(4.5)));
-        breaker.on_sent();
+        let probe = breaker.on_sent(secs(4.5));
         assert_eq!(breaker.next_at(secs(9.0)), None, "one probe at a time");
-        assert!(!breaker.on_failed(secs(8.0), secs(3.9), None), "sent before the outage");
+        let failed = breaker.on_failed(secs(8.0), (earlier[0], secs(0.0)), None);
+        assert!(!failed, "sent before the outage");
         assert_eq!(breaker.next_at(secs(9.0)), None, "the probe is still in flight");
-        assert!(!breaker.on_failed(secs(9.0), secs(4.5), None));
+        assert!(!breaker.on_failed(secs(9.0), (probe, secs(4.5)), None));
         assert_eq!(breaker.next_at(secs(9.0)), Some(secs(9.65)), "the pause grows");
-        breaker.on_sent();
-        assert!(!breaker.on_responded(secs(10.0), secs(3.0)), "sent before the outage");
+        breaker.on_sent(secs(9.7));
+        assert!(!breaker.on_responded(secs(0.0)), "sent before the outage");
         assert_eq!(breaker.open_since(), Some(secs(4.0)));
-        assert!(breaker.on_responded(secs(10.0), secs(9.7)));
+        assert!(breaker.on_responded(secs(9.7)));
         assert_eq!(breaker.next_at(secs(10.0)), Some(secs(10.0)));
     }
 
     #[test]
     fn failures_in_a_row_open_it_at_any_distance() {
         let mut breaker = CircuitBreaker::default();
-        assert!(!breaker.on_responded(secs(0.0), secs(0.0)));
+        breaker.on_sent(secs(0.0));
         for second in [60.0, 120.0, 180.0, 240.0] {
-            assert!(!breaker.on_failed(secs(second), secs(second), None));
+            assert!(!fail(&mut breaker, second, None));
         }
-        assert!(breaker.on_failed(secs(300.0), secs(300.0), None));
+        assert!(fail(&mut breaker, 300.0, None));
     }
 
     #[test]
-    fn rare_failures_are_no_outage() {
+    fn failures_of_most_requests_open_it() {
         let mut breaker = CircuitBreaker::default();
-        for number in 0..200 {
-            let now = secs(f64::from(number) / 20.0);
-            assert!(!breaker.on_responded(now, now));
-            if number % 10 == 0 {
-                assert!(!breaker.on_failed(now, now, None));
-            }
+        for second in [0.0, 1.0, 2.0, 3.0] {
+            assert!(!fail(&mut breaker, second, None));
+            breaker.on_sent(secs(second));
         }
+        assert!(fail(&mut breaker, 4.0, None));
+        let mut breaker = CircuitBreaker::default();
+        for second in [0.0, 3.0, 6.0, 9.0, 12.0, 15.0, 18.0] {
+            assert!(!fail(&mut breaker, second, None), "spread over a longer time");
+            breaker.on_sent(secs(second));
+        }
+    }
+
+    #[test]
+    fn failures_that_overtake_answers_are_no_outage() {
+        let mut breaker = CircuitBreaker::default();
+        let burst: Vec<u64> = (0..400).map(|_| breaker.on_sent(secs(0.0))).collect();
+        for number in burst.iter().step_by(20) {
+            assert!(!breaker.on_failed(secs(0.1), (*number, secs(0.0)), None));
+        }
+        assert_eq!(breaker.open_since(), None);
     }
 
     #[test]
     fn dropped_probe_is_followed_by_another() {
         let mut breaker = open(None);
-        breaker.on_sent();
+        breaker.on_sent(secs(1.0));
         assert_eq!(breaker.next_at(secs(1.0)), None);
         breaker.on_dropped();
         assert_eq!(breaker.next_at(secs(1.0)), Some(secs(0.5)));
@@ -212,8 +261,8 @@ mod tests {
             let announced = Some(AnnouncedWait { wait: secs(wait), is_strict });
             let mut breaker = open(announced);
             assert_eq!(breaker.next_at(secs(0.0)), Some(secs(pause)), "{announced:?}");
-            breaker.on_sent();
-            breaker.on_failed(secs(100.0), secs(99.0), announced);
+            let probe = breaker.on_sent(secs(99.0));
+            breaker.on_failed(secs(100.0), (probe, secs(99.0)), announced);
             assert_eq!(breaker.next_at(secs(0.0)), Some(secs(100.0 + pause)), "{announced:?}");
         }
     }

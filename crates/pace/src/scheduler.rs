@@ -81,6 +81,8 @@ impl PermitRequest {
 struct SentPermit {
     cost: TokenCost,
     at: Duration,
+    /// Its number at the breaker.
+    number: u64,
 }
 
 /// The state of one pool.
@@ -161,8 +163,8 @@ impl Scheduler {
             }
             let Some((ticket, cost)) = self.queue.pop() else { break Gate::Closed };
             let flight = Flight(ticket.0);
-            self.flights.insert(flight, SentPermit { cost, at: now });
-            self.breaker.on_sent();
+            let number = self.breaker.on_sent(now);
+            self.flights.insert(flight, SentPermit { cost, at: now, number });
             if let Some(rate) = &mut self.rate {
                 rate.on_sent(now);
             }
@@ -198,7 +200,7 @@ impl Scheduler {
         let Some(sent) = self.flights.remove(&flight) else { return };
         match outcome {
             SendOutcome::Answered { .. } | SendOutcome::Rejected { .. } | SendOutcome::Refused => {
-                if self.breaker.on_responded(now, sent.at) {
+                if self.breaker.on_responded(sent.at) {
                     for (ticket, request) in self.delayed.take_backing_off() {
                         self.enqueue(ticket, request);
                     }
@@ -207,7 +209,7 @@ impl Scheduler {
             SendOutcome::Failed { retry_after } => {
                 let is_strict = self.policy.retry_after() == RetryAfter::Strict;
                 let announced = retry_after.map(|wait| AnnouncedWait { wait, is_strict });
-                if self.breaker.on_failed(now, sent.at, announced) {
+                if self.breaker.on_failed(now, (sent.number, sent.at), announced) {
                     self.policy.on_outage();
                 }
             }

@@ -34,6 +34,8 @@ const PROBE_COST_FACTOR: f64 = 10.0;
 #[derive(Debug)]
 pub(super) struct CapHypothesis {
     width: u32,
+    /// The level of the first rejection.
+    first_level: u32,
     /// The width before the last rejections.
     previous_width: u32,
     contradictions: f64,
@@ -72,6 +74,7 @@ impl CapHypothesis {
     pub(super) fn new(level: u32, now: f64, block: f64) -> CapHypothesis {
         CapHypothesis {
             width: level.max(1),
+            first_level: level,
             previous_width: level.max(1),
             contradictions: 0.0,
             confirmations: 0,
@@ -240,7 +243,7 @@ impl CapHypothesis {
                 self.width = self.width.min(sent.level.max(1));
             }
             (SendPurpose::Work | SendPurpose::Clocked, _)
-                if sent.level + self.slack() < self.width =>
+                if sent.level + self.slack() < self.expected_width() =>
             {
                 self.contradictions += 1.0;
                 self.confirmations = 0;
@@ -249,10 +252,19 @@ impl CapHypothesis {
             }
             (SendPurpose::Work | SendPurpose::Clocked, _) if sent.level < self.width => {
                 self.contradictions += TRANSIT_WEIGHT;
+                if !self.is_confirmed {
+                    // More requests seemed to be in flight at the first rejection than there were.
+                    self.width = sent.level.max(1);
+                }
             }
             _ => {}
         }
         self.test()
+    }
+
+    /// Returns the width that tests have to agree with.
+    fn expected_width(&self) -> u32 {
+        if self.is_confirmed { self.width } else { self.width.max(self.first_level) }
     }
 
     /// Returns the number of slots that may differ from those of the provider, because requests and

@@ -157,21 +157,30 @@ impl Ledger {
         if self.recent.get(index) == Some(&sent.at) {
             self.recent.remove(index);
         }
-        // Requests sent meanwhile met one request less in flight than was counted.
-        for (_, flight) in self.undecided.iter().rev() {
-            match self.flights.get_mut(flight) {
-                Some(later) if later.number > sent.number => {
-                    later.level = later.level.saturating_sub(1);
-                    later.accepted -= 1.0;
-                }
-                Some(_) => break,
-                None => {}
-            }
-        }
+        self.correct_later(sent.number, |later| later.accepted -= 1.0);
+        self.free(sent);
         let patience =
             if self.has_rejections { (1.6 * after).max(self.patience) } else { 2.0 * after };
         self.has_rejections = true;
         self.patience = patience.clamp(0.08, 1.0);
+    }
+
+    /// Handles a request that ended before it counted as admitted, so that it probably never took a
+    /// slot: requests sent meanwhile met one request less in flight than was counted.
+    pub(super) fn free(&mut self, sent: &SentRequest) {
+        let correct = |later: &mut SentRequest| later.level = later.level.saturating_sub(1);
+        self.correct_later(sent.number, correct);
+    }
+
+    /// Calls `correct` with the undecided requests that were sent after that one.
+    fn correct_later(&mut self, number: u64, correct: impl Fn(&mut SentRequest)) {
+        for (_, flight) in self.undecided.iter().rev() {
+            match self.flights.get_mut(flight) {
+                Some(later) if later.number > number => correct(later),
+                Some(_) => break,
+                None => {}
+            }
+        }
     }
 
     /// Returns the number of requests sent and not rejected.

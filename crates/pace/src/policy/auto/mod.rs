@@ -370,6 +370,9 @@ impl AutoPolicy {
                 }
             }
             SendOutcome::Failed { .. } => {
+                if !sent.is_admitted {
+                    self.ledger.free(&sent);
+                }
                 self.noise.on_discarded(sent);
                 self.refund(cost, sent.stamps);
                 self.discard(sent);
