@@ -17,8 +17,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(3);
 const PAUSE_FACTOR: f64 = 1.3;
 /// Within a wait that the provider announces, probes are at least this long apart, and at most four.
-const MIN_PAUSE_ANNOUNCED: Duration = Duration::from_secs(5);
-const PROBES_PER_ANNOUNCEMENT: u32 = 4;
+const MIN_PAUSE_ANNOUNCED_S: f64 = 5.0;
+const PROBES_PER_ANNOUNCEMENT: i32 = 4;
 
 /// The circuit breaker; open during an outage.
 #[derive(Debug, Default)]
@@ -43,6 +43,7 @@ struct Outage {
     next_probe: Duration,
     pause: Duration,
     is_probing: bool,
+    announcement: Option<Announcement>,
 }
 
 /// A wait that the provider announced with a failure.
@@ -53,13 +54,66 @@ pub(crate) struct AnnouncedWait {
     pub(crate) is_strict: bool,
 }
 
-impl AnnouncedWait {
-    /// Returns the pause before the next probe.
-    fn pause(self) -> Duration {
-        match self.is_strict {
-            true => self.wait,
-            false => (self.wait / PROBES_PER_ANNOUNCEMENT).max(MIN_PAUSE_ANNOUNCED).min(self.wait),
+/// The announced wait that applies, and the probes within it.
+#[derive(Debug, Clone, Copy)]
+struct Announcement {
+    since: Duration,
+    wait: Duration,
+    probes: i32,
+}
+
+impl Announcement {
+    /// Returns the time of the next probe. The distances grow with the length of the wait, because
+    /// short outages are more frequent than the announced lengths suggest.
+    fn next_probe(&mut self, now: Duration) -> Duration {
+        let end = self.since.saturating_add(self.wait);
+        if self.probes >= PROBES_PER_ANNOUNCEMENT {
+            return end;
         }
+        let wait = self.wait.as_secs_f64().max(MIN_PAUSE_ANNOUNCED_S);
+        let factor = (wait / MIN_PAUSE_ANNOUNCED_S).powf(1.0 / f64::from(PROBES_PER_ANNOUNCEMENT));
+        let offset = Duration::from_secs_f64(MIN_PAUSE_ANNOUNCED_S * factor.powi(self.probes));
+        self.probes += 1;
+        let earliest = now + Duration::from_secs_f64(MIN_PAUSE_ANNOUNCED_S);
+        (self.since + offset).max(earliest).min(end)
+    }
+}
+
+impl Outage {
+    fn new(now: Duration, announced: Option<AnnouncedWait>) -> Outage {
+        let mut outage = Outage {
+            since: now,
+            next_probe: now + FIRST_PAUSE,
+            pause: FIRST_PAUSE,
+            is_probing: false,
+            announcement: None,
+        };
+        if let Some(announced) = announced {
+            outage.next_probe = outage.next_announced(now, announced);
+        }
+        outage
+    }
+
+    /// Handles the failure of a probe.
+    fn on_probe_failed(&mut self, now: Duration, announced: Option<AnnouncedWait>) {
+        self.is_probing = false;
+        self.pause = self.pause.mul_f64(PAUSE_FACTOR).min(MAX_PAUSE);
+        self.next_probe = match announced {
+            None => now + self.pause,
+            Some(announced) => self.next_announced(now, announced),
+        };
+    }
+
+    fn next_announced(&mut self, now: Duration, announced: AnnouncedWait) -> Duration {
+        let AnnouncedWait { wait, is_strict } = announced;
+        if is_strict {
+            return now.saturating_add(wait);
+        }
+        let current = self.announcement.filter(|current| now < current.since + current.wait);
+        let mut current = current.unwrap_or(Announcement { since: now, wait, probes: 0 });
+        let at = current.next_probe(now);
+        self.announcement = Some(current);
+        at
     }
 }
 
@@ -113,22 +167,14 @@ impl CircuitBreaker {
         if let Some(open) = &mut self.open {
             // Requests from before the outage are no probes.
             if sent_at >= open.since {
-                open.is_probing = false;
-                open.pause = open.pause.mul_f64(PAUSE_FACTOR).min(MAX_PAUSE);
-                open.next_probe = now + announced.map_or(open.pause, AnnouncedWait::pause);
+                open.on_probe_failed(now, announced);
             }
             return false;
         }
         if !self.proves_outage(number) {
             return false;
         }
-        let pause = announced.map_or(FIRST_PAUSE, AnnouncedWait::pause);
-        self.open = Some(Outage {
-            since: now,
-            next_probe: now + pause,
-            pause: FIRST_PAUSE,
-            is_probing: false,
-        });
+        self.open = Some(Outage::new(now, announced));
         true
     }
 
@@ -256,14 +302,22 @@ mod tests {
 
     #[test]
     fn announced_wait_delays_probes() {
-        let table = [(60.0, false, 15.0), (8.0, false, 5.0), (2.0, false, 2.0), (60.0, true, 60.0)];
-        for (wait, is_strict, pause) in table {
+        let table = [
+            (300.0, false, vec![5.0, 13.916, 38.73, 107.791, 300.0, 305.0]),
+            (60.0, false, vec![5.0, 10.0, 17.321, 32.237, 60.0, 65.0]),
+            (8.0, false, vec![5.0, 8.0, 13.0]),
+            (2.0, false, vec![2.0, 4.0]),
+            (60.0, true, vec![60.0, 120.0]),
+        ];
+        for (wait, is_strict, probes) in table {
             let announced = Some(AnnouncedWait { wait: secs(wait), is_strict });
             let mut breaker = open(announced);
-            assert_eq!(breaker.next_at(secs(0.0)), Some(secs(pause)), "{announced:?}");
-            let probe = breaker.on_sent(secs(99.0));
-            breaker.on_failed(secs(100.0), (probe, secs(99.0)), announced);
-            assert_eq!(breaker.next_at(secs(0.0)), Some(secs(100.0 + pause)), "{announced:?}");
+            for expected in probes {
+                let at = breaker.next_at(secs(0.0)).unwrap();
+                assert!((at.as_secs_f64() - expected).abs() < 0.001, "{announced:?}: {at:?}");
+                let probe = breaker.on_sent(at);
+                breaker.on_failed(at, (probe, at), announced);
+            }
         }
     }
 }

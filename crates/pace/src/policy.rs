@@ -120,9 +120,9 @@ pub trait Policy: std::fmt::Debug + Send {
     /// Handles the start of an outage: measurements across it say nothing about limits.
     fn on_outage(&mut self) {}
 
-    /// Returns how announced waits are handled.
+    /// Returns how waits are handled that the provider announces during an outage.
     fn retry_after(&self) -> RetryAfter {
-        RetryAfter::Strict
+        RetryAfter::Test
     }
 
     /// Changes the maximum number of requests in flight while the pool is in use.

@@ -201,9 +201,7 @@ impl Scheduler {
         match outcome {
             SendOutcome::Answered { .. } | SendOutcome::Rejected { .. } | SendOutcome::Refused => {
                 if self.breaker.on_responded(sent.at) {
-                    for (ticket, request) in self.delayed.take_backing_off() {
-                        self.enqueue(ticket, request);
-                    }
+                    self.release_retries();
                 }
             }
             SendOutcome::Failed { retry_after } => {
@@ -211,11 +209,20 @@ impl Scheduler {
                 let announced = retry_after.map(|wait| AnnouncedWait { wait, is_strict });
                 if self.breaker.on_failed(now, (sent.number, sent.at), announced) {
                     self.policy.on_outage();
+                    // From now on the breaker decides when the provider is tested.
+                    self.release_retries();
                 }
             }
             SendOutcome::Dropped => self.breaker.on_dropped(),
         }
         self.policy.on_ended(self.view(now), flight, sent.cost, outcome);
+    }
+
+    /// Moves retries that back off to the queue.
+    fn release_retries(&mut self) {
+        for (ticket, request) in self.delayed.take_backing_off() {
+            self.enqueue(ticket, request);
+        }
     }
 
     /// Takes back a grant whose request was not sent.
