@@ -24,6 +24,10 @@ const CLOSING_AFTER: Duration = Duration::from_secs(20);
 /// longer. Quotas per minute cause silences of up to a minute.
 const MAX_SILENCE: Duration = Duration::from_secs(120);
 
+/// Earlier calls that timed out, from which on timeouts are not due to stalled connections if nothing was ever
+/// answered.
+const MIN_TIMEOUTS: u32 = 4;
+
 /// A day and more is given with the date.
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -61,11 +65,20 @@ pub(crate) fn stop_reason(
             // A provider that has never answered is more likely to be set up wrongly than to recover.
             let max = match failure.kind {
                 ErrorKind::Transient if !pool.has_answered() => MAX_SILENCE,
+                ErrorKind::Timeout if !pool.has_answered() && pool.timeouts() >= MIN_TIMEOUTS => {
+                    (2 * retry.timeout).min(MAX_SILENCE)
+                }
                 _ => retry.timeout.max(MAX_SILENCE),
             };
             let is_unavailable = failing_for > max;
-            let unavailable =
-                || is_unavailable.then(|| (failure.kind, unavailable(model, failure, failing_for)));
+            let unavailable = || {
+                let is_silent = failure.kind == ErrorKind::Timeout && !pool.has_responded();
+                let reason = match is_silent {
+                    true => silent(model, failure),
+                    false => unavailable(model, failure, failing_for),
+                };
+                is_unavailable.then_some((failure.kind, reason))
+            };
             blocked().or_else(unreachable).or_else(unavailable)?
         }
         _ => return None,
@@ -184,6 +197,16 @@ fn certificate_hint(message: &str) -> Cow<'static, str> {
         (None, Some(problem)) => problem.into(),
         (None, None) => "name the file with the issuer's certificate in SSL_CERT_FILE".into(),
     }
+}
+
+/// Describes a server that accepts connections and never responds.
+fn silent(model: &Model, failure: &Failure) -> String {
+    format!(
+        "{}; no request to {} has ever been answered; no further calls to it in this run; check base_url and the \
+         server, or raise --timeout if answers take longer",
+        sentence(failure),
+        model.name
+    )
 }
 
 /// Describes a provider that has only failed or rejected requests for longer than calls wait.

@@ -133,8 +133,9 @@ impl ModelCall<'_> {
 /// How often the time limit of a request in flight is computed again.
 const LIMIT_CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Minimum share of a call's timeout for one request. Many requests take longer than a shorter time.
-const MIN_SHARE: Duration = Duration::from_secs(60);
+/// Minimum time for the first request of a call that leaves time for a second one, as long as no latency is
+/// known. Answers that take longer are rare.
+const MIN_FIRST_LIMIT: Duration = Duration::from_secs(240);
 
 /// Time that a request in flight has after the deadline of the run.
 const DEADLINE_GRACE: Duration = Duration::from_secs(15);
@@ -164,8 +165,7 @@ impl TimeLimit<'_> {
         let TimeLimit { pool, retry, progress, .. } = self;
         let left = retry.timeout.saturating_sub(progress.spent);
         let is_last = retry.max_retries.is_some_and(|max| progress.retries >= max);
-        // Without answers so far, there is time for a second request.
-        let half = || Some(left / 2).filter(|half| *half >= MIN_SHARE);
+        let half = || Some(left / 2).filter(|half| *half >= MIN_FIRST_LIMIT);
         let limit = match retry.attempt_timeout {
             Some(limit) => Some(limit),
             None if is_last => None,

@@ -270,6 +270,32 @@ async fn stalled_request_is_retried_within_a_short_timeout() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn server_that_never_responds_stops_the_pool() {
+    for (timeout, seconds) in [(600, 300..310), (130, 130..140), (20, 40..70)] {
+        let server = FakeServer::always(Reply::no_response());
+        let client = client_with(&server, RetryPolicy::default().timeout(timeout * SECOND));
+        let start = Instant::now();
+        let errors = fail_all(&client, &model(), 100).await;
+        let stopped = errors.iter().filter(|error| error.to_string().contains("check base_url"));
+        assert!(stopped.count() > 30, "{timeout}: {}", errors[99]);
+        let elapsed = start.elapsed().as_secs();
+        assert!(seconds.contains(&elapsed), "{timeout}: {elapsed} s");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn first_requests_may_take_most_of_the_timeout() {
+    for (timeout, latency) in [(90, 80), (130, 110), (450, 400), (600, 290)] {
+        let server = FakeServer::always(Reply::text("slow").after(latency * SECOND));
+        let client = client_with(&server, RetryPolicy::default().timeout(timeout * SECOND));
+        let (model, context) = (model(), CallContext::default());
+        let calls = (0..8).map(|_| client.call(&model, prompt("hello"), &context));
+        assert!(join_all(calls).await.iter().all(Result::is_ok), "{timeout}");
+        assert_eq!(server.count(), 8, "{timeout}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn stalled_request_ends_soon_after_the_deadline() {
     let server = FakeServer::always(Reply::no_response());
     let transport: Arc<dyn Transport> = server.clone();

@@ -161,6 +161,11 @@ impl Pool {
         self.shared.record_timeout(timeouts);
     }
 
+    /// Returns the number of calls of which a request has timed out.
+    pub fn timeouts(&self) -> u32 {
+        self.shared.timeouts()
+    }
+
     /// Returns the time after which a request without an answer has probably stalled, given the
     /// latencies so far; `None` while there are none. If the call has only `left`, it is
     /// shorter, so that there is time for a second request. After more `timeouts` of the same call than

@@ -46,6 +46,11 @@ impl AnswerLatencies {
         *count += 1;
     }
 
+    /// Returns the number of calls that timed out.
+    pub(super) fn timeouts(&self) -> u32 {
+        self.timeouts.calls
+    }
+
     /// Returns the time after which a request without an answer has probably stalled; `None` while
     /// there are no answers. It is generous after few answers, where latencies vary, and for calls that
     /// timed out too often for stalls by chance: they may just be slow. Within a time of `left`, it leaves time

@@ -240,6 +240,10 @@ impl SharedPool {
         self.lock().latencies.add_timeout(timeouts);
     }
 
+    pub(super) fn timeouts(&self) -> u32 {
+        self.lock().latencies.timeouts()
+    }
+
     pub(super) fn stall_timeout(&self, left: Duration, timeouts: u32) -> Option<Duration> {
         self.lock().latencies.stall_timeout(left, timeouts)
     }
