@@ -38,7 +38,9 @@ async fn call(pool: &Pool) -> Result<u32, Box<dyn std::error::Error + Send + Syn
                 permit.end(SendOutcome::Answered { quota, usage: None, clean });
                 return Ok(retries);
             }
-            429 => permit.end(SendOutcome::Rejected { quota: Quota::default() }),
+            429 => {
+                permit.end(SendOutcome::Rejected { quota: Quota::default() });
+            }
             status => {
                 permit.end(SendOutcome::Refused);
                 return Err(format!("status {status}").into());

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::provider::SimProcess;
 use crate::proxy::Proxy;
 use crate::scratch::Scratch;
+use bakeoff_sim::Profile;
 use serde_json::Value;
 use std::io::Read;
 use std::path::Path;
@@ -37,7 +38,7 @@ pub(crate) struct HttpFigures {
     pub(crate) answered: u64,
     /// Calls without a correct answer.
     pub(crate) lost: u64,
-    /// Rejections (429) per answered call.
+    /// Rejections per answered call.
     pub(crate) rejections_per_success: f64,
     /// Median latency as reported by the run.
     pub(crate) latency_p50_ms: Option<u64>,
@@ -76,7 +77,8 @@ impl HttpRun<'_> {
             // A stopped run prints no summary. The provider's count may include repeated answers.
             None => (stats["answered"].as_u64().unwrap_or(0).min(self.calls.into()), None),
         };
-        let rejected = stats["refused"]["429"].as_u64().unwrap_or(0);
+        let status = reject_status(self.profile);
+        let rejected = stats["refused"][status.to_string()].as_u64().unwrap_or(0);
         Ok(HttpFigures {
             seconds,
             answered,
@@ -86,6 +88,13 @@ impl HttpRun<'_> {
             is_stopped: done.is_none(),
         })
     }
+}
+
+/// Returns the status of rejections by a provider.
+fn reject_status(profile: &str) -> u16 {
+    let profiles = Profile::parse_file_text(&format!("[[profile]]\n{profile}\n"));
+    let status = profiles.ok().and_then(|profiles| profiles.first()?.reject_status);
+    status.unwrap_or(429)
 }
 
 /// Runs a command to its end and returns its last event; returns `None` if the time limit stopped it.

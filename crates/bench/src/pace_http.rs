@@ -26,7 +26,7 @@ pub struct HttpRow {
     pub ideal_seconds: f64,
     /// Measured seconds, including the start of the program.
     pub seconds: f64,
-    /// Rejections (429) per answered call.
+    /// Rejections per answered call.
     pub rejections_per_success: f64,
     /// Unanswered calls.
     pub lost: u64,

@@ -204,6 +204,9 @@ impl FailedRequest {
             ErrorKind::RateLimit => {
                 SendOutcome::Rejected { quota: quota::parse(&failure.headers, failure.retry_after) }
             }
+            ErrorKind::Transient if matches!(failure.status, Some(503 | 529)) => {
+                SendOutcome::Overloaded { retry_after: failure.retry_after }
+            }
             ErrorKind::Transient | ErrorKind::Timeout => {
                 SendOutcome::Failed { retry_after: failure.retry_after }
             }
@@ -216,12 +219,13 @@ impl FailedRequest {
             // The same as for the calls that the stop ends.
             return (Failure { code: failure.code, ..stopped_failure(&stopped) }, None);
         }
-        permit.end(outcome);
+        let is_rejected = permit.end(outcome);
         if kind == ErrorKind::Timeout {
             pool.record_timeout(waited.timeouts);
         }
         let attempt = FailedAttempt {
-            kind,
+            // A provider that sheds load is not down: its overload responses are rejections.
+            kind: if is_rejected { ErrorKind::RateLimit } else { kind },
             hint: failure.retry_after,
             mode: pool.retry_mode(),
             outage: pool.outage(),

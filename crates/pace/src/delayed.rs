@@ -4,6 +4,18 @@ use crate::{PermitRequest, Ticket};
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+/// What ends the delay of a retry before its time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum DelayEnd {
+    /// Nothing.
+    #[default]
+    Never,
+    /// The end of an outage of the provider.
+    Recovery,
+    /// An answer to another request while no request is in the queue.
+    Idle,
+}
+
 /// The delayed retries of a pool, ordered by their time.
 #[derive(Debug, Default)]
 pub(crate) struct DelayedRetries {
@@ -44,16 +56,27 @@ impl DelayedRetries {
     pub(crate) fn take_backing_off(&mut self) -> Vec<(Ticket, PermitRequest)> {
         let mut taken = Vec::new();
         self.by_time.retain(|(_, ticket), request| {
-            if request.ends_on_recovery {
+            let is_released = request.delay_end == DelayEnd::Recovery;
+            if is_released {
                 taken.push((*ticket, *request));
             }
-            !request.ends_on_recovery
+            !is_released
         });
         for (ticket, _) in &taken {
             self.times.remove(ticket);
         }
         taken.sort_unstable_by_key(|(ticket, _)| *ticket);
         taken
+    }
+
+    /// Removes and returns the next retry whose delay ends when the queue is empty.
+    pub(crate) fn pop_idle(&mut self) -> Option<(Ticket, PermitRequest)> {
+        let mut idle =
+            self.by_time.iter().filter(|(_, request)| request.delay_end == DelayEnd::Idle);
+        let (key, request) = idle.next().map(|(key, request)| (*key, *request))?;
+        self.by_time.remove(&key);
+        self.times.remove(&key.1);
+        Some((key.1, request))
     }
 
     /// Removes all retries and returns their tickets.

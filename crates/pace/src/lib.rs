@@ -19,12 +19,14 @@ mod queue;
 mod quota;
 mod retry;
 mod scheduler;
+mod shedding;
 mod strategy;
 mod tuning;
 
 pub use binding::BindingLimit;
 pub use connections::{AdaptiveBounds, AdaptiveConnections, ConnectionsError};
 pub use cost::{Dimension, TokenCost};
+pub use delayed::DelayEnd;
 pub use feeder::{Feeder, FillRule, GroupIndex, LaneConfig, LaneIndex, PoolIndex, PoolLoad};
 pub use headers::read_quota;
 pub use hint::retry_after;

@@ -75,6 +75,12 @@ pub enum SendOutcome {
         /// Wait before the next request, as announced by the provider.
         retry_after: Option<Duration>,
     },
+    /// A response that the provider is overloaded (503, 529). The scheduler passes it to strategies as a
+    /// rejection if the provider sheds load, else as a failure.
+    Overloaded {
+        /// Wait before the next request, as announced by the provider.
+        retry_after: Option<Duration>,
+    },
     /// The provider responded with an error that is not about rates, such as an invalid request.
     Refused,
     /// The caller dropped the request.
@@ -119,6 +125,10 @@ pub trait Policy: std::fmt::Debug + Send {
 
     /// Handles the start of an outage: measurements across it say nothing about limits.
     fn on_outage(&mut self) {}
+
+    /// Handles the discovery that earlier failures were rejections because of load: measurements so far say
+    /// nothing about limits.
+    fn on_shedding(&mut self) {}
 
     /// Returns how waits are handled that the provider announces during an outage.
     fn retry_after(&self) -> RetryAfter {

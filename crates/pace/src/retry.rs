@@ -1,6 +1,6 @@
 //! The retry policy: the only code that decides whether and when a call is retried.
 
-use crate::{PermitRequest, RetryMode};
+use crate::{DelayEnd, PermitRequest, RetryMode};
 use bakeoff_core::ErrorKind;
 use std::time::Duration;
 
@@ -148,7 +148,12 @@ impl RetryPolicy {
             _ => progress.transient += 1,
         }
         progress.timeouts += u32::from(attempt.kind == ErrorKind::Timeout);
-        Some(RetryDelay { pause, ends_on_recovery: !is_throttled })
+        let end = match attempt.mode {
+            _ if !is_throttled => DelayEnd::Recovery,
+            RetryMode::Backoff if attempt.hint.is_none() => DelayEnd::Idle,
+            _ => DelayEnd::Never,
+        };
+        Some(RetryDelay { pause, end })
     }
 
     fn allows(&self, attempt: FailedAttempt, progress: RetryProgress, pause: Duration) -> bool {
@@ -192,18 +197,15 @@ impl FailedAttempt {
 pub struct RetryDelay {
     /// Time before the retry enters the queue; zero when the pool decides alone.
     pub pause: Duration,
-    /// Whether it enters the queue as soon as the provider has recovered from an outage.
-    pub ends_on_recovery: bool,
+    /// What ends it before its time.
+    pub end: DelayEnd,
 }
 
 impl RetryDelay {
     /// Applies the delay to a request for a permit.
     #[must_use]
     pub fn apply(self, request: PermitRequest) -> PermitRequest {
-        match self.ends_on_recovery {
-            true => request.backing_off(self.pause),
-            false => request.delayed(self.pause),
-        }
+        request.delayed(self.pause, self.end)
     }
 }
 
@@ -288,7 +290,7 @@ mod tests {
         let mut progress = after(1);
         for _ in 0..50 {
             let delay = POLICY.retry(attempt(120), &mut progress, 1.0).unwrap();
-            assert_eq!((delay.pause, delay.ends_on_recovery), (Duration::ZERO, true));
+            assert_eq!((delay.pause, delay.end), (Duration::ZERO, DelayEnd::Recovery));
         }
         assert_eq!((progress.retries, progress.transient), (51, 1));
         assert!(POLICY.retry(attempt(121), &mut progress, 1.0).is_some());

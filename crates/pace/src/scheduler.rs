@@ -5,13 +5,15 @@
 //! under property tests.
 
 use crate::breaker::{AnnouncedWait, CircuitBreaker};
-use crate::delayed::DelayedRetries;
+use crate::delayed::{DelayEnd, DelayedRetries};
 use crate::queue::{Queue, RunTag, Ticket};
+use crate::shedding::LoadShedding;
 use crate::tuning::SpacedRate;
 use crate::{
     BindingLimit, ChangeReason, Flight, Gate, LearnedLimit, LimitChange, LimitTuning, Policy,
-    PoolView, RetryAfter, RetryMode, SendOutcome, TokenCost,
+    PoolView, Quota, RetryAfter, RetryMode, SendOutcome, TokenCost,
 };
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -34,8 +36,8 @@ pub struct PermitRequest {
     pub is_retry: bool,
     /// Time before it enters the queue.
     pub delay: Duration,
-    /// Whether the delay ends as soon as an outage of the provider does.
-    pub ends_on_recovery: bool,
+    /// What ends the delay before its time.
+    pub delay_end: DelayEnd,
 }
 
 impl PermitRequest {
@@ -62,17 +64,11 @@ impl PermitRequest {
 
     /// Makes the request a retry that enters the queue after a delay.
     #[must_use]
-    pub fn delayed(mut self, delay: Duration) -> PermitRequest {
+    pub fn delayed(mut self, delay: Duration, delay_end: DelayEnd) -> PermitRequest {
         self.is_retry = true;
         self.delay = delay;
+        self.delay_end = delay_end;
         self
-    }
-
-    /// Makes the request a retry after a failure. It enters the queue after a delay, or as soon as the
-    /// provider has recovered.
-    #[must_use]
-    pub fn backing_off(self, delay: Duration) -> PermitRequest {
-        PermitRequest { ends_on_recovery: true, ..self.delayed(delay) }
     }
 }
 
@@ -81,7 +77,7 @@ impl PermitRequest {
 struct SentPermit {
     cost: TokenCost,
     at: Duration,
-    /// Its number at the breaker.
+    /// Its number among the requests sent.
     number: u64,
 }
 
@@ -90,6 +86,7 @@ struct SentPermit {
 pub struct Scheduler {
     policy: Box<dyn Policy>,
     breaker: CircuitBreaker,
+    shedding: LoadShedding,
     queue: Queue<TokenCost>,
     delayed: DelayedRetries,
     flights: HashMap<Flight, SentPermit>,
@@ -110,6 +107,7 @@ impl Scheduler {
         Scheduler {
             policy,
             breaker: CircuitBreaker::default(),
+            shedding: LoadShedding::default(),
             queue: Queue::default(),
             delayed: DelayedRetries::default(),
             flights: HashMap::new(),
@@ -164,6 +162,7 @@ impl Scheduler {
             let Some((ticket, cost)) = self.queue.pop() else { break Gate::Closed };
             let flight = Flight(ticket.0);
             let number = self.breaker.on_sent(now);
+            self.shedding.on_sent(now);
             self.flights.insert(flight, SentPermit { cost, at: now, number });
             if let Some(rate) = &mut self.rate {
                 rate.on_sent(now);
@@ -195,16 +194,19 @@ impl Scheduler {
         }
     }
 
-    /// Records the end of a request. Requests that are not in flight are ignored.
-    pub fn on_end(&mut self, now: Duration, flight: Flight, outcome: &SendOutcome) {
-        let Some(sent) = self.flights.remove(&flight) else { return };
+    /// Records the end of a request. Returns whether it counts as rejected. Requests that are not in flight
+    /// are ignored.
+    pub fn on_end(&mut self, now: Duration, flight: Flight, outcome: &SendOutcome) -> bool {
+        let Some(sent) = self.flights.remove(&flight) else { return false };
+        let outcome = &*self.resolve_overload(now, sent, outcome);
         match outcome {
             SendOutcome::Answered { .. } | SendOutcome::Rejected { .. } | SendOutcome::Refused => {
                 if self.breaker.on_responded(sent.at) {
                     self.release_retries();
                 }
+                self.release_idle_retry(outcome);
             }
-            SendOutcome::Failed { retry_after } => {
+            SendOutcome::Failed { retry_after } | SendOutcome::Overloaded { retry_after } => {
                 let is_strict = self.policy.retry_after() == RetryAfter::Strict;
                 let announced = retry_after.map(|wait| AnnouncedWait { wait, is_strict });
                 if self.breaker.on_failed(now, (sent.number, sent.at), announced) {
@@ -216,11 +218,49 @@ impl Scheduler {
             SendOutcome::Dropped => self.breaker.on_dropped(),
         }
         self.policy.on_ended(self.view(now), flight, sent.cost, outcome);
+        matches!(outcome, SendOutcome::Rejected { .. })
+    }
+
+    /// Turns an overload response into a rejection or a failure.
+    fn resolve_overload<'a>(
+        &mut self,
+        now: Duration,
+        sent: SentPermit,
+        outcome: &'a SendOutcome,
+    ) -> Cow<'a, SendOutcome> {
+        match *outcome {
+            SendOutcome::Answered { .. } => self.shedding.on_answered(now, (sent.number, sent.at)),
+            SendOutcome::Overloaded { retry_after } => {
+                if self.shedding.on_overloaded(sent.number) {
+                    self.policy.on_shedding();
+                }
+                return Cow::Owned(match self.shedding.explains_overload(now) {
+                    true => {
+                        let quota = Quota { retry_after, ..Quota::default() };
+                        SendOutcome::Rejected { quota }
+                    }
+                    false => SendOutcome::Failed { retry_after },
+                });
+            }
+            _ => {}
+        }
+        Cow::Borrowed(outcome)
     }
 
     /// Moves retries that back off to the queue.
     fn release_retries(&mut self) {
         for (ticket, request) in self.delayed.take_backing_off() {
+            self.enqueue(ticket, request);
+        }
+    }
+
+    /// Moves a rejected request to the queue if nothing else waits. One request per answer keeps the number in
+    /// flight that the provider accepts.
+    fn release_idle_retry(&mut self, outcome: &SendOutcome) {
+        if matches!(outcome, SendOutcome::Answered { .. })
+            && self.queue.len() == 0
+            && let Some((ticket, request)) = self.delayed.pop_idle()
+        {
             self.enqueue(ticket, request);
         }
     }

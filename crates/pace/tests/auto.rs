@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test may fail")]
 
 use bakeoff_pace::{
-    AutoConfig, AutoPolicy, BindingLimit, ChangeReason, Flight, LearnedLimit, PermitRequest,
-    Policy, Quota, Rates, RetryAfter, Scheduler, SendOutcome, read_quota,
+    AutoConfig, AutoPolicy, BindingLimit, ChangeReason, DelayEnd, Flight, LearnedLimit,
+    PermitRequest, Policy, Quota, Rates, RetryAfter, Scheduler, SendOutcome, read_quota,
 };
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -38,6 +38,8 @@ struct Provider {
     /// Arrival times of admitted requests.
     admitted: Vec<f64>,
     hint: Option<f64>,
+    /// Whether rejections have the status of an outage.
+    sheds: bool,
 }
 
 impl Provider {
@@ -48,7 +50,7 @@ impl Provider {
             Limit::Cap(_) | Limit::Sliding { .. } | Limit::EveryNth(_) | Limit::Knee(_) => 0.0,
         };
         let (ends, admitted) = (Vec::new(), Vec::new());
-        Provider { limit, balance, at: 0.0, window: 0.0, ends, admitted, hint: None }
+        Provider { limit, balance, at: 0.0, window: 0.0, ends, admitted, hint: None, sheds: false }
     }
 
     /// Returns whether a request is admitted, and its headers.
@@ -156,6 +158,8 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
             };
             let (delay, outcome) = if is_admitted {
                 (LATENCY * slowdown, SendOutcome::Answered { quota, usage: None, clean: true })
+            } else if provider.sheds {
+                (REJECTION, SendOutcome::Overloaded { retry_after: quota.retry_after })
             } else {
                 (REJECTION, SendOutcome::Rejected { quota })
             };
@@ -176,7 +180,7 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
         {
             agenda.pop();
             let outcome = outcomes.remove(&flight).unwrap();
-            scheduler.on_end(now, flight, &outcome);
+            let is_rejected = scheduler.on_end(now, flight, &outcome);
             match outcome {
                 SendOutcome::Rejected { quota } => {
                     stats.rejected += 1;
@@ -184,6 +188,14 @@ fn run(items: u32, mut provider: Provider, config: AutoConfig) -> RunStats {
                         stats.blocks.push(now.as_secs_f64());
                     }
                     scheduler.on_request(Duration::ZERO, PermitRequest::default().retry(true));
+                }
+                SendOutcome::Overloaded { .. } => {
+                    stats.rejected += 1;
+                    let pause = if is_rejected { Duration::ZERO } else { Duration::from_secs(1) };
+                    scheduler.on_request(
+                        now,
+                        PermitRequest::default().delayed(pause, DelayEnd::Recovery),
+                    );
                 }
                 _ => {
                     answered += 1;
@@ -227,6 +239,23 @@ fn each_kind_of_limit_is_detected_and_used() {
         let rejections = f64::from(stats.rejected) / f64::from(items);
         assert!(efficiency > 0.93, "{name}: {efficiency:.3}, {rejections:.3} rejected");
         assert!(rejections < 0.08, "{name}: {rejections:.3} rejected, {efficiency:.3}");
+    }
+}
+
+#[test]
+fn rejections_with_the_status_of_an_outage_are_recognised() {
+    let table = [
+        ("2/s", 240, Limit::Bucket { rate: 2.0, burst: 3.0 }, 237.0 / 2.0 + LATENCY),
+        ("8/s", 800, Limit::Bucket { rate: 8.0, burst: 8.0 }, 792.0 / 8.0 + LATENCY),
+        ("25 in flight", 3000, Limit::Cap(25), 120.0 * LATENCY),
+    ];
+    for (name, items, limit, best) in table {
+        let provider = Provider { sheds: true, ..Provider::new(limit) };
+        let stats = run(items, provider, AutoConfig::default());
+        let efficiency = best / stats.seconds;
+        assert!(efficiency > 0.9, "{name}: {efficiency:.3}, {} rejected", stats.rejected);
+        // Most of them before the limit is recognised.
+        assert!(stats.rejected < 200, "{name}: {} rejected, {efficiency:.3}", stats.rejected);
     }
 }
 

@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests may panic")]
 
 use bakeoff_pace::{
-    Flight, Limits, PermitRequest, Quota, RunTag, Scheduler, SendOutcome, Strategy, Ticket,
+    DelayEnd, Flight, Limits, PermitRequest, Quota, RunTag, Scheduler, SendOutcome, Strategy,
+    Ticket,
 };
 use std::time::Duration;
 
@@ -56,7 +57,7 @@ fn break_down(pool: &mut Scheduler) -> Vec<Ticket> {
         sent.extend(pass(pool, secs(1.0)));
     }
     assert_eq!(sent.len(), 5);
-    let retry = PermitRequest::default().backing_off(secs(60.0));
+    let retry = PermitRequest::default().delayed(secs(60.0), DelayEnd::Recovery);
     let retries = sent.into_iter().map(|(_, flight)| {
         pool.on_end(secs(1.0), flight, &FAILED);
         pool.on_request(secs(1.0), retry)
@@ -90,7 +91,8 @@ fn retries_test_the_provider_and_are_released_in_order() {
 #[test]
 fn delay_for_a_rejection_outlasts_a_recovery() {
     let mut pool = Scheduler::new(Limits::fixed(10).policy(None).unwrap());
-    let throttled = pool.on_request(secs(0.0), PermitRequest::default().delayed(secs(40.0)));
+    let throttled =
+        pool.on_request(secs(0.0), PermitRequest::default().delayed(secs(40.0), DelayEnd::Never));
     break_down(&mut pool);
     pool.on_request(secs(1.0), PermitRequest::default());
     tick(&mut pool, secs(1.0));
@@ -102,9 +104,29 @@ fn delay_for_a_rejection_outlasts_a_recovery() {
 }
 
 #[test]
+fn answers_release_rejected_requests_if_nothing_else_waits() {
+    let mut pool = Scheduler::new(Limits::fixed(2).policy(None).unwrap());
+    let rejected = |seconds| PermitRequest::default().delayed(secs(seconds), DelayEnd::Idle);
+    let hinted = PermitRequest::default().delayed(secs(20.0), DelayEnd::Never);
+    pool.on_request(secs(0.0), hinted);
+    let [later, sooner] = [50.0, 40.0].map(|seconds| pool.on_request(secs(0.0), rejected(seconds)));
+    let new = [(); 3].map(|()| pool.on_request(secs(0.0), PermitRequest::default()));
+    let mut flights = tick(&mut pool, secs(0.0));
+    let mut order = Vec::new();
+    for second in 1..=5 {
+        let (ticket, flight) = flights.remove(0);
+        order.push(ticket);
+        pool.on_end(secs(f64::from(second)), flight, &answered());
+        flights.extend(tick(&mut pool, secs(f64::from(second))));
+    }
+    assert_eq!(order, [new[0], new[1], new[2], sooner, later]);
+    assert_eq!((pool.delayed(), pool.in_flight()), (1, 0), "an announced wait is kept");
+}
+
+#[test]
 fn delayed_retries_can_be_cancelled_and_end_with_the_pool() {
     let mut pool = Scheduler::new(Limits::fixed(10).policy(None).unwrap());
-    let retry = |run| PermitRequest::default().run(RunTag(run)).delayed(secs(5.0));
+    let retry = |run| PermitRequest::default().run(RunTag(run)).delayed(secs(5.0), DelayEnd::Never);
     let (first, second) =
         (pool.on_request(secs(0.0), retry(0)), pool.on_request(secs(0.0), retry(1)));
     tick(&mut pool, secs(0.0));

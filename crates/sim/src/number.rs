@@ -50,6 +50,16 @@ pub(crate) fn some_count<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>,
     count(d).map(Some)
 }
 
+/// Deserializes the status of rejections.
+pub(crate) fn some_reject_status<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u16>, D::Error> {
+    match u16::deserialize(d)? {
+        status @ (429 | 503 | 529) => Ok(Some(status)),
+        status => Err(D::Error::custom(format!(
+            "{status} is not a status of rejections (429, 503 or 529)"
+        ))),
+    }
+}
+
 /// Deserializes the number of requests of a benchmark. The bound catches typing errors that would
 /// make a benchmark run for days.
 pub(crate) fn some_items<'de, D: Deserializer<'de>>(d: D) -> Result<Option<u64>, D::Error> {

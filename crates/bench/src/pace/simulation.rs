@@ -303,11 +303,15 @@ impl Simulation {
             Outcome::Refused { status: 429, .. } => {
                 (SendOutcome::Rejected { quota }, Some(ErrorKind::RateLimit))
             }
+            Outcome::Refused { status: 503 | 529, .. } => {
+                (SendOutcome::Overloaded { retry_after }, Some(ErrorKind::Transient))
+            }
             Outcome::Refused { .. } | Outcome::Broken(_) => {
                 (SendOutcome::Failed { retry_after }, Some(ErrorKind::Transient))
             }
         };
-        self.scheduler.on_end(self.now, flight, &ending);
+        let is_rejected = self.scheduler.on_end(self.now, flight, &ending);
+        let kind = if is_rejected { Some(ErrorKind::RateLimit) } else { kind };
         let Some(kind) = kind else {
             self.result.answered += 1;
             if self.has_steps {

@@ -89,7 +89,7 @@ pub struct WorldResult {
     pub seconds: f64,
     /// Reference time divided by the measured time, times the share of answered calls.
     pub efficiency: f64,
-    /// Rejections (429) per answered call.
+    /// Rejections per answered call.
     pub rejections_per_success: f64,
     /// Calls without a correct answer.
     pub lost: u64,
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn rows_are_valid_and_long_enough() {
         let world = World::new(config()).unwrap();
-        assert_eq!(world.rows.len(), 16);
+        assert_eq!(world.rows.len(), 17);
         for (row, profile) in &world.rows {
             if let Reference::Ideal { ceiling } = row.reference {
                 let seconds = ideal::seconds(profile, row.calls, ceiling);

@@ -102,6 +102,11 @@ pub(crate) fn rows(scale: f64) -> Vec<WorldRow> {
             format!("{}window = {{ requests = 37, seconds = 7 }}", fixed(500)),
         ),
         row(
+            "cap-30-status-503",
+            1830.0,
+            format!("{}concurrency = 30\nreject_status = 503", uniform(800, 1200)),
+        ),
+        row(
             "outage-503-cap-30",
             1800.0,
             format!(

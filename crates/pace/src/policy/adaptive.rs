@@ -164,6 +164,7 @@ impl Policy for AdaptivePolicy {
             SendOutcome::Rejected { quota } => self.rejected(view.now, quota),
             SendOutcome::Answered { clean: false, .. }
             | SendOutcome::Failed { .. }
+            | SendOutcome::Overloaded { .. }
             | SendOutcome::Refused
             | SendOutcome::Dropped => {}
         }

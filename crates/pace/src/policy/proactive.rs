@@ -93,6 +93,7 @@ impl Policy for ProactivePolicy {
             // The provider may have done work; the amount is unknown.
             SendOutcome::Answered { usage: None, .. }
             | SendOutcome::Failed { .. }
+            | SendOutcome::Overloaded { .. }
             | SendOutcome::Dropped => {}
         }
     }

@@ -46,15 +46,25 @@ impl Default for Meter {
 }
 
 impl Meter {
-    pub(super) fn count(&mut self, now: Duration, outcome: &SendOutcome) {
+    /// Counts the outcome of a request. Overload responses count as rejections or failures.
+    pub(super) fn count(&mut self, now: Duration, outcome: &SendOutcome, is_rejected: bool) {
         match outcome {
             SendOutcome::Answered { .. } | SendOutcome::Refused => self.failing_since = None,
-            SendOutcome::Rejected { .. } | SendOutcome::Failed { .. } => {
+            SendOutcome::Rejected { .. }
+            | SendOutcome::Overloaded { .. }
+            | SendOutcome::Failed { .. } => {
                 self.failing_since.get_or_insert(now);
             }
             SendOutcome::Dropped => {}
         }
-        self.has_responded |= !matches!(outcome, SendOutcome::Failed { .. } | SendOutcome::Dropped);
+        self.has_responded |= match outcome {
+            SendOutcome::Answered { .. } | SendOutcome::Rejected { .. } | SendOutcome::Refused => {
+                true
+            }
+            SendOutcome::Overloaded { .. } | SendOutcome::Failed { .. } | SendOutcome::Dropped => {
+                false
+            }
+        };
         match outcome {
             SendOutcome::Answered { usage, .. } => {
                 self.answered += 1;
@@ -69,7 +79,8 @@ impl Meter {
                 }
             }
             SendOutcome::Rejected { .. } => self.rejected += 1,
-            SendOutcome::Failed { .. } => self.failed += 1,
+            SendOutcome::Overloaded { .. } if is_rejected => self.rejected += 1,
+            SendOutcome::Overloaded { .. } | SendOutcome::Failed { .. } => self.failed += 1,
             SendOutcome::Refused | SendOutcome::Dropped => {}
         }
     }
@@ -121,13 +132,13 @@ mod tests {
         let at = |seconds: f64| Duration::from_secs_f64(seconds);
         assert_eq!(meter.answers_per_second(at(0.0)), 0.0);
         for tenth in 0..1000 {
-            meter.count(at(f64::from(tenth) / 10.0), &answer(1));
+            meter.count(at(f64::from(tenth) / 10.0), &answer(1), false);
         }
         let rate = meter.answers_per_second(at(99.95));
         assert!((9.9..10.2).contains(&rate), "{rate}");
         assert_eq!(meter.answers_per_second(at(109.5)), 0.0);
         assert_eq!(meter.answers_per_second(at(5000.0)), 0.0);
-        meter.count(at(5000.0), &answer(1));
+        meter.count(at(5000.0), &answer(1), false);
         assert!((meter.answers_per_second(at(5000.0)) - 1.0 / 9.0).abs() < 1e-9);
     }
 
@@ -135,10 +146,10 @@ mod tests {
     fn mean_output_follows_completions() {
         let mut meter = Meter::default();
         assert_eq!(meter.mean_output(), 200);
-        meter.count(Duration::ZERO, &answer(40));
+        meter.count(Duration::ZERO, &answer(40), false);
         assert_eq!(meter.mean_output(), 40);
         for _ in 0..100 {
-            meter.count(Duration::ZERO, &answer(1000));
+            meter.count(Duration::ZERO, &answer(1000), false);
         }
         assert!((990..=1000).contains(&meter.mean_output()));
     }

@@ -33,18 +33,18 @@ impl Permit {
         self.in_flight
     }
 
-    /// Ends the request.
-    pub fn end(mut self, outcome: SendOutcome) {
-        if let Some(flight) = self.flight.take() {
-            self.shared.end(flight, &outcome);
-        }
+    /// Ends the request. Returns whether it counts as rejected.
+    pub fn end(mut self, outcome: SendOutcome) -> bool {
+        self.flight.take().is_some_and(|flight| self.shared.end(flight, &outcome))
     }
 }
 
 impl Drop for Permit {
     fn drop(&mut self) {
         match self.flight.take() {
-            Some(flight) if self.is_held => self.shared.end(flight, &SendOutcome::Dropped),
+            Some(flight) if self.is_held => {
+                self.shared.end(flight, &SendOutcome::Dropped);
+            }
             Some(flight) => self.shared.withdraw(flight),
             None => {}
         }

@@ -114,13 +114,14 @@ impl SharedPool {
     }
 
     /// Applies a change to the state, then grants what the strategy allows.
-    fn change(self: &Arc<Self>, act: impl FnOnce(&mut SharedState, Duration)) {
+    fn change<T>(self: &Arc<Self>, act: impl FnOnce(&mut SharedState, Duration) -> T) -> T {
         let mut state = self.lock();
         let now = self.now(&state);
-        act(&mut state, now);
+        let result = act(&mut state, now);
         let (_, grants) = self.tick(&mut state, now, None);
         drop(state);
         deliver(grants);
+        result
     }
 
     /// Grants what the strategy allows. The permit of `own`, which has no channel yet, is returned
@@ -172,11 +173,12 @@ impl SharedPool {
         });
     }
 
-    pub(super) fn end(self: &Arc<Self>, flight: Flight, outcome: &SendOutcome) {
+    pub(super) fn end(self: &Arc<Self>, flight: Flight, outcome: &SendOutcome) -> bool {
         self.change(|state, now| {
-            state.meter.count(now, outcome);
-            state.scheduler.on_end(now, flight, outcome);
-        });
+            let is_rejected = state.scheduler.on_end(now, flight, outcome);
+            state.meter.count(now, outcome, is_rejected);
+            is_rejected
+        })
     }
 
     pub(super) fn withdraw(self: &Arc<Self>, flight: Flight) {

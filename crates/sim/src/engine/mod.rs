@@ -295,11 +295,16 @@ impl Engine {
                 let admitted = state.stats.answered + state.stats.broken;
                 headers = self.headers.levels(&state.limits, admitted, since_1970);
                 headers.extend(self.headers.retry(denial, since_1970));
-                (
-                    429,
-                    "rate_limit_exceeded",
-                    format!("Rate limit reached for {name} on {quantity}."),
-                )
+                match self.profile.reject_status {
+                    None | Some(429) => {
+                        let message = format!("Rate limit reached for {name} on {quantity}.");
+                        (429, "rate_limit_exceeded", message)
+                    }
+                    Some(status) => {
+                        let (code, message) = error_for_status(status);
+                        (status, code, message.to_owned())
+                    }
+                }
             }
         };
         self.refuse(state, status, code, message, headers)

@@ -220,6 +220,14 @@ fn outages_return_their_status_and_errors_occur_at_their_rate() {
 }
 
 #[test]
+fn rejections_have_the_status_of_the_profile() {
+    let profile = Profile { concurrency: Some(1), reject_status: Some(503), ..Profile::default() };
+    let engine = with_profile(Profile { latency: fixed(100.0), ..profile });
+    let statuses = [0, 50, 100].map(|ms| status(&ask(&engine, "echo", 0, MS * ms)));
+    assert_eq!(statuses, [200, 503, 200]);
+}
+
+#[test]
 fn failed_requests_are_charged_when_the_profile_says_so() {
     let requests = Some(Rate { rate_per_s: 1e-9, burst: 1.0 });
     let status_after_failure = |failures_charge| {

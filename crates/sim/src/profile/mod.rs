@@ -12,6 +12,7 @@ pub use header_style::{HeaderStyle, RetryHint};
 
 use crate::number::{
     at_least_one, count, error_status, not_negative, positive, share, some_count, some_items,
+    some_reject_status,
 };
 use crate::{Error, Latency, TokenCount};
 use serde::Deserialize;
@@ -76,7 +77,10 @@ pub struct Profile {
     /// Latency of rejections and failures in milliseconds; 0 when absent.
     #[serde(deserialize_with = "not_negative")]
     pub reject_ms: f64,
-    /// Share of requests that are rejected with 429 irrespective of load.
+    /// Status of rejections; 429 when absent.
+    #[serde(deserialize_with = "some_reject_status")]
+    pub reject_status: Option<u16>,
+    /// Share of requests that are rejected irrespective of load.
     #[serde(deserialize_with = "share")]
     pub reject_rate: f64,
     /// Slowdown of a server that decodes all requests in flight together.

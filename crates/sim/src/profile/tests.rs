@@ -30,6 +30,7 @@ daily_quota = 500
 failures_charge = false
 error_rate = 0.01
 reject_ms = 40
+reject_status = 503
 reject_rate = 0.05
 
 [[profile]]
@@ -80,6 +81,7 @@ fn parses_every_key() {
             failures_charge: false,
             error_rate: 0.01,
             reject_ms: 40.0,
+            reject_status: Some(503),
             reject_rate: 0.05,
             batching: None,
         }
@@ -149,6 +151,7 @@ fn invalid_values_are_reported_with_their_position() {
         "outages = [{ from_s = 1, to_s = 2, status = 200 }]",
         "error_rate = 1.5",
         "reject_rate = -0.1",
+        "reject_status = 500",
         "batching = { base_ms = 0, per_request_ms = 1 }",
         "batching = { base_ms = 1000 }",
         "input_tokens = -1",

@@ -290,6 +290,17 @@ impl Policy for AutoPolicy {
         self.search = WindowSearch::new();
     }
 
+    fn on_shedding(&mut self) {
+        let config = AutoConfig::default().connections(self.ceiling).retry_after(self.block.mode());
+        let old = std::mem::replace(self, AutoPolicy::new(config));
+        self.mirrors = old.mirrors;
+        self.user_rates = old.user_rates;
+        self.reported = old.reported;
+        self.saw_rejection = old.saw_rejection;
+        self.reported_kind = old.reported_kind;
+        self.changes = old.changes;
+    }
+
     fn retry_after(&self) -> RetryAfter {
         self.block.mode()
     }
@@ -369,7 +380,7 @@ impl AutoPolicy {
                     self.on_rejected(now, sent, quota.retry_after.map(|hint| hint.as_secs_f64()));
                 }
             }
-            SendOutcome::Failed { .. } => {
+            SendOutcome::Failed { .. } | SendOutcome::Overloaded { .. } => {
                 if !sent.is_admitted {
                     self.ledger.free(&sent);
                 }
