@@ -21,6 +21,8 @@ enum Limit {
     Window { count: u32, seconds: f64 },
     /// Requests in any interval of that length.
     Sliding { count: usize, seconds: f64 },
+    /// Requests in each window of a length, and of these, requests in any second.
+    WindowOfSeconds { count: u32, seconds: f64, per_second: usize },
     /// A bucket with rate-limit headers.
     BucketWithHeaders { rate: f64, burst: f64 },
     /// Every n-th request is rejected irrespective of load.
@@ -46,7 +48,7 @@ impl Provider {
     fn new(limit: Limit) -> Provider {
         let balance = match limit {
             Limit::Bucket { burst, .. } | Limit::BucketWithHeaders { burst, .. } => burst,
-            Limit::Window { count, .. } => f64::from(count),
+            Limit::Window { count, .. } | Limit::WindowOfSeconds { count, .. } => f64::from(count),
             Limit::Cap(_) | Limit::Sliding { .. } | Limit::EveryNth(_) | Limit::Knee(_) => 0.0,
         };
         let (ends, admitted) = (Vec::new(), Vec::new());
@@ -63,13 +65,18 @@ impl Provider {
                 self.at = now;
                 self.balance >= 1.0 - 1e-9
             }
-            Limit::Window { count, seconds } => {
+            Limit::Window { count, seconds } | Limit::WindowOfSeconds { count, seconds, .. } => {
                 let window = (now / seconds).floor();
                 if window > self.window {
                     self.window = window;
                     self.balance = f64::from(count);
                 }
-                self.balance >= 1.0
+                self.admitted.retain(|at| at + 1.0 > now);
+                let is_full = match self.limit {
+                    Limit::WindowOfSeconds { per_second, .. } => self.admitted.len() >= per_second,
+                    _ => false,
+                };
+                self.balance >= 1.0 && !is_full
             }
             Limit::Sliding { count, seconds } => {
                 self.admitted.retain(|at| at + seconds > now);
@@ -257,6 +264,15 @@ fn rejections_with_the_status_of_an_outage_are_recognised() {
         // Most of them before the limit is recognised.
         assert!(stats.rejected < 200, "{name}: {} rejected, {efficiency:.3}", stats.rejected);
     }
+}
+
+#[test]
+fn exhausted_window_does_not_hide_a_limit_per_second() {
+    let limit = Limit::WindowOfSeconds { count: 300, seconds: 60.0, per_second: 20 };
+    let stats = run(1100, Provider::new(limit), AutoConfig::default());
+    // Three full windows, and ten seconds for the last two hundred.
+    assert!(stats.seconds < 200.0, "{}", stats.seconds);
+    assert!(stats.rejected < 180, "{}", stats.rejected);
 }
 
 #[test]

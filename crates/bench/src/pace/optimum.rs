@@ -37,10 +37,12 @@ pub(crate) fn seconds(profile: &Profile, seed: u64, items: u32, ceiling: u32) ->
         rates.extend(profile.steps.iter().map(|step| (step.at_s, step.requests_per_s - foreign)));
         seconds = seconds.max(drain_seconds(charged, rate.burst, &rates, outages) + work.shortest);
     }
+    let charge = profile.charged_output_tokens.map(|tokens| tokens as f64 * work.items);
+    let output = charge.unwrap_or(work.output);
     for (limit, amount) in [
-        (profile.tokens, work.input + work.output),
+        (profile.tokens, work.input + output),
         (profile.input_tokens_limit, work.input),
-        (profile.output_tokens_limit, work.output),
+        (profile.output_tokens_limit, output),
     ] {
         if let Some(Rate { rate_per_s, burst }) = limit {
             let time = drain_seconds(amount, burst, &[(0.0, rate_per_s)], outages);

@@ -151,9 +151,11 @@ impl Engine {
         let key = SeedKey::new(self.config.seed, name, request, arrival.trial, arrival.ordinal);
         let (draft, cost) = self.draft(model, name, request, key);
         let profile = &self.profile;
+        let output = profile.charged_output_tokens.unwrap_or(cost.output);
+        let charge = TokenCost { output, ..cost };
 
         let mut state = self.lock_at(arrival.now);
-        if let Err(denial) = state.limits.check(state.now, Some(cost)) {
+        if let Err(denial) = state.limits.check(state.now, Some(charge)) {
             return self.deny(&mut state, denial, name);
         }
         let fault = self.fault(number);
@@ -165,7 +167,7 @@ impl Engine {
             let (code, message) = error_for_status(status);
             return self.refuse(&mut state, status, code, message.into(), Vec::new());
         }
-        state.limits.admit(cost);
+        state.limits.admit(charge);
         let latency = self.latency(model, definition, key);
         let now = state.now;
         let (delay, slot) = self.start_flight(&mut state.limits.flight, latency, now);

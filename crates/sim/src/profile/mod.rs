@@ -44,6 +44,10 @@ pub struct Profile {
     pub input_tokens_limit: Option<Rate>,
     /// Rate limit of answer tokens.
     pub output_tokens_limit: Option<Rate>,
+    /// Output tokens that these limits charge for each request instead of its answer, as with providers that charge
+    /// `max_tokens`.
+    #[serde(deserialize_with = "some_count")]
+    pub charged_output_tokens: Option<u64>,
     /// Limit of requests per fixed window.
     pub window: Option<FixedWindow>,
     /// Limit of requests per sliding window.

@@ -18,6 +18,7 @@ input_tokens_limit = { rate_per_s = 4000.0, burst = 8000 }
 output_tokens_limit = { rate_per_s = 1000.0, burst = 2000 }
 window = { requests = 100, seconds = 10, phase_s = 3 }
 sliding_window = { requests = 10, seconds = 60 }
+charged_output_tokens = 200
 concurrency = 30
 concurrency_steps = [{ at_s = 30, concurrency = 40 }, { at_s = 60, concurrency = 20 }]
 knee = { k = 24, thrash_at = 200 }
@@ -55,6 +56,7 @@ fn parses_every_key() {
             output_tokens_limit: Some(Rate { rate_per_s: 1000.0, burst: 2000.0 }),
             window: Some(FixedWindow { requests: 100, seconds: 10.0, phase_s: 3.0 }),
             sliding_window: Some(SlidingWindow { requests: 10, seconds: 60.0 }),
+            charged_output_tokens: Some(200),
             concurrency: Some(30),
             concurrency_steps: vec![
                 ConcurrencyStep { at_s: 30.0, concurrency: 40 },

@@ -307,6 +307,15 @@ impl BucketHypothesis {
             && self.admissions <= self.plateau
     }
 
+    /// Returns to an earlier rate if the current one is lower.
+    pub(super) fn restore(&mut self, now: f64, rate: f64) {
+        self.refill(now);
+        self.rate = self.rate.max(rate);
+        self.known_rate = self.rate;
+        self.guard = OverloadGuard::new(now);
+        self.restart_growth(now);
+    }
+
     /// Handles a rejection, which the marks already contain.
     pub(super) fn on_rejected(&mut self, now: f64, marks: &mut RateMarks, rejection: Rejection) {
         let pace = self.cubic_pace();

@@ -8,6 +8,7 @@ use super::pace_trial::TrialResult;
 use super::ramp::Ramp;
 use super::sliding::SlidingHypothesis;
 use super::window::WindowHypothesis;
+use super::window_search::SearchResult;
 use super::{AutoMode, AutoPolicy};
 
 /// Number of requests on which the first rate of a bucket must be based.
@@ -48,8 +49,15 @@ impl AutoPolicy {
                 let patience = self.ledger.patience();
                 let rate = bucket.known_rate();
                 bucket.on_admitted(now, patience);
-                if let Some(found) = self.search.on_admitted(sent, now, rate, patience) {
-                    self.mode = AutoMode::Window(WindowHypothesis::new(found));
+                match self.search.on_admitted(sent, now, rate, patience) {
+                    None => {}
+                    Some(SearchResult::Window(found)) => {
+                        self.mode = AutoMode::Window(WindowHypothesis::new(found));
+                    }
+                    Some(SearchResult::KnownRate(rate)) => {
+                        self.marks.clear();
+                        bucket.restore(now, rate);
+                    }
                 }
             }
             AutoMode::Window(window) => {

@@ -11,6 +11,10 @@ pub(super) const LENGTHS: [f64; 16] =
     [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 10.0, 12.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0, 600.0, 3600.0];
 /// A common length is accepted if the window was closed until this share of it.
 const CHECK_SHARE: f64 = 0.93;
+/// Shares of the expected length at which single requests test whether the burst has used up the window, unless
+/// it is shorter than the minimum. Another limit may have ended the burst, of a shorter time.
+const EARLY_SHARES: [f64; 3] = [0.04, 0.15, 0.4];
+const MIN_EARLY_LENGTH_S: f64 = 5.0;
 /// Minimum number of requests in the burst of a window.
 const MIN_BURST: f64 = 5.0;
 /// Maximum length of a burst in seconds.
@@ -24,18 +28,40 @@ pub(super) enum WindowSearch {
     /// No sign of a window; counts the rejections since the last admission.
     Idle { rejections: u32, since: f64, last: f64 },
     /// A request was admitted after a long silence. Measures the burst.
-    Burst { after: f64, opened: f64, silence: f64, first: u64, sent: f64, next: f64, interval: f64 },
+    Burst {
+        after: f64,
+        opened: f64,
+        silence: f64,
+        /// The known rate before the silence.
+        rate: f64,
+        first: u64,
+        sent: f64,
+        next: f64,
+        interval: f64,
+    },
     /// A burst was admitted. Tests candidate lengths for the next one.
     Seek {
         first: TimeBounds,
         count: f64,
+        /// The known rate before the silence.
+        rate: f64,
         candidate: usize,
+        /// Number of early tests so far.
+        early: usize,
         /// Whether the candidate has been checked: the window was closed shortly before.
         is_checked: bool,
         /// Time of the last rejection.
         closed: f64,
         is_in_flight: bool,
     },
+}
+
+/// The result of a search.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum SearchResult {
+    Window(FoundWindow),
+    /// Another limit ended the burst: the rate before the silence applies.
+    KnownRate(f64),
 }
 
 /// A window that was found.
@@ -60,13 +86,22 @@ impl WindowSearch {
             WindowSearch::Idle { .. } => None,
             WindowSearch::Burst { next, .. } => Some(next),
             WindowSearch::Seek { is_in_flight: true, .. } => Some(f64::INFINITY),
-            WindowSearch::Seek { first, candidate, is_checked, .. } => {
-                let length = *LENGTHS.get(candidate)?;
-                let until =
-                    if is_checked { length + OPENING_MARGIN_S } else { CHECK_SHARE * length };
-                Some(first.until + until)
-            }
+            WindowSearch::Seek { .. } => self.next_test_at(),
         }
+    }
+
+    /// Returns the time of the next or current test for an open window.
+    fn next_test_at(&self) -> Option<f64> {
+        let WindowSearch::Seek { first, candidate, early, is_checked, .. } = *self else {
+            return None;
+        };
+        let length = *LENGTHS.get(candidate)?;
+        let until = match EARLY_SHARES.get(early) {
+            Some(share) => share * length,
+            None if is_checked => length + OPENING_MARGIN_S,
+            None => CHECK_SHARE * length,
+        };
+        Some(first.until + until)
     }
 
     pub(super) fn on_sent(&mut self, now: f64, patience: f64) {
@@ -90,7 +125,7 @@ impl WindowSearch {
         now: f64,
         rate: f64,
         patience: f64,
-    ) -> Option<FoundWindow> {
+    ) -> Option<SearchResult> {
         match *self {
             WindowSearch::Idle { rejections, since, last } => {
                 let silence = sent.at - since;
@@ -100,6 +135,7 @@ impl WindowSearch {
                         after: last,
                         opened: sent.at,
                         silence,
+                        rate,
                         first: sent.number,
                         sent: 1.0,
                         next: now,
@@ -119,13 +155,27 @@ impl WindowSearch {
                 *self = WindowSearch::new();
                 None
             }
-            WindowSearch::Seek { first, count, closed, .. } => {
-                if sent.at <= closed {
+            WindowSearch::Seek { first, count, rate, early, closed, .. } => {
+                let is_early = early < EARLY_SHARES.len();
+                // Requests of the burst are admitted late if latency is long.
+                let is_test = match self.next_test_at() {
+                    Some(at) if is_early => sent.at + 1e-6 >= at,
+                    _ => sent.at > closed,
+                };
+                if !is_test {
                     return None;
                 }
                 *self = WindowSearch::new();
+                if is_early {
+                    return Some(SearchResult::KnownRate(rate));
+                }
                 let second = TimeBounds { after: closed, until: sent.at };
-                Some(FoundWindow { count, first, second, number: sent.number })
+                Some(SearchResult::Window(FoundWindow {
+                    count,
+                    first,
+                    second,
+                    number: sent.number,
+                }))
             }
         }
     }
@@ -147,7 +197,7 @@ impl WindowSearch {
                 *rejections += 1;
                 *last = sent.at;
             }
-            WindowSearch::Burst { after, opened, silence, first, .. } => {
+            WindowSearch::Burst { after, opened, silence, rate, first, .. } => {
                 let admitted = sent.number.saturating_sub(*first) as f64;
                 let duration = sent.at - *opened;
                 let is_burst =
@@ -160,11 +210,19 @@ impl WindowSearch {
                     .position(|length| *opened + length > sent.at && *length > 0.98 * min_length);
                 *self = match candidate {
                     Some(candidate) if is_burst => {
+                        let length = LENGTHS[candidate];
+                        let is_past = |share: &&f64| *opened + **share * length <= sent.at;
+                        let early = match length < MIN_EARLY_LENGTH_S {
+                            true => EARLY_SHARES.len(),
+                            false => EARLY_SHARES.iter().take_while(is_past).count(),
+                        };
                         let closed = sent.at.max(*after + min_length);
                         WindowSearch::Seek {
                             first: TimeBounds { after: *after, until: *opened },
                             count: admitted,
+                            rate: *rate,
                             candidate,
+                            early,
                             is_checked: *opened + CHECK_SHARE * LENGTHS[candidate] <= closed,
                             closed,
                             is_in_flight: false,
@@ -173,9 +231,21 @@ impl WindowSearch {
                     _ => WindowSearch::Idle { rejections: 1, since: sent.at, last: sent.at },
                 };
             }
-            WindowSearch::Seek { first, candidate, is_checked, closed, is_in_flight, .. } => {
+            WindowSearch::Seek {
+                first,
+                candidate,
+                early,
+                is_checked,
+                closed,
+                is_in_flight,
+                ..
+            } => {
                 *is_in_flight = false;
                 *closed = closed.max(sent.at);
+                if *early < EARLY_SHARES.len() {
+                    *early += 1;
+                    return;
+                }
                 if !*is_checked {
                     *is_checked = true;
                     return;
@@ -228,11 +298,32 @@ mod tests {
             search.on_rejected(sent(next, 11 + number as u64));
         }
         let at = search.next_at().unwrap();
-        let found = search.on_admitted(sent(at, 18), 10.2, 2.0, 0.2).unwrap();
+        let result = search.on_admitted(sent(at, 18), 10.2, 2.0, 0.2);
+        let Some(SearchResult::Window(found)) = result else { panic!("{result:?}") };
         assert_eq!((found.count, found.number), (6.0, 18));
         assert_eq!(found.first, TimeBounds { after: 3.0, until: 5.0 });
         assert!((found.second.after - 9.65).abs() < 1e-9);
         assert!((found.second.until - 10.02).abs() < 1e-9);
+    }
+
+    #[test]
+    fn shorter_limit_that_ends_a_burst_is_no_window() {
+        let mut search = WindowSearch::new();
+        (0..=3).for_each(|number| search.on_rejected(sent(15.0 * number as f64, number)));
+        assert_eq!(search.on_admitted(sent(50.0, 4), 50.2, 20.0, 0.2), None);
+        search.on_rejected(sent(50.5, 24));
+        // The window may have 60 seconds. Single requests test whether it is used up.
+        for at in [52.4, 59.0] {
+            let next = search.next_at().unwrap();
+            assert!((next - at).abs() < 1e-9, "{next} for {at}");
+            search.on_sent(next, 0.2);
+            assert_eq!(search.on_admitted(sent(50.4, 23), next, 20.0, 0.2), None, "a late answer");
+            search.on_rejected(sent(next, 25));
+        }
+        let at = search.next_at().unwrap();
+        let result = search.on_admitted(sent(at, 26), at, 20.0, 0.2);
+        assert_eq!(result, Some(SearchResult::KnownRate(20.0)));
+        assert_eq!(search.next_at(), None);
     }
 
     #[test]
