@@ -5,6 +5,7 @@
 //! nor other users of the same quota distort it.
 
 use super::boundary::{Boundary, ResetReading};
+use super::charge::{ExcessCharge, RemainderReading};
 use crate::{Dimension, QuotaReading};
 
 /// Share of a difference that is applied at once: a rounded number is off by half a unit.
@@ -43,6 +44,8 @@ pub(super) struct MirrorStamp {
     /// The estimated cost, and the amount charged.
     estimate: f64,
     cost: f64,
+    /// Number of the request.
+    number: f64,
     /// Whether the copy existed.
     is_valid: bool,
 }
@@ -69,6 +72,10 @@ pub(super) struct QuotaMirror {
     spent: f64,
     /// Recent mean excess of the actual cost over the estimate.
     surplus: f64,
+    /// Charges of the provider beyond the usage, part of the actual cost.
+    excess: ExcessCharge,
+    /// Number of requests sent.
+    number: f64,
     /// Consecutive answers with a remainder of 0.
     zeros: u32,
     /// Whether the headers describe a sliding window, which only experiments can measure.
@@ -109,6 +116,8 @@ impl QuotaMirror {
             state: None,
             spent: 0.0,
             surplus: 0.0,
+            excess: ExcessCharge::default(),
+            number: 0.0,
             zeros: 0,
             is_ignored: false,
         }
@@ -141,9 +150,10 @@ impl QuotaMirror {
     pub(super) fn on_sent(&mut self, now: f64, estimate: f64) -> MirrorStamp {
         let cost = estimate + self.surplus;
         self.spent += cost;
-        let spent = self.spent;
+        self.number += 1.0;
+        let (spent, number) = (self.spent, self.number);
         let Some(state) = &mut self.state else {
-            return MirrorStamp { spent, estimate, cost, ..MirrorStamp::default() };
+            return MirrorStamp { spent, estimate, cost, number, ..MirrorStamp::default() };
         };
         state.advance(now);
         state.boundary.on_sent(now);
@@ -151,11 +161,13 @@ impl QuotaMirror {
         state.sent_at = now;
         state.typical_cost += 0.05 * (cost - state.typical_cost);
         let (balance, correction) = (state.balance, state.correction);
-        MirrorStamp { balance, correction, spent, estimate, cost, is_valid: true }
+        MirrorStamp { balance, correction, spent, estimate, cost, number, is_valid: true }
     }
 
     /// Replaces the estimate of a request by its usage.
     pub(super) fn settle(&mut self, stamp: MirrorStamp, usage: f64) {
+        self.excess.on_usage(usage);
+        let usage = usage + self.excess.per_request();
         self.surplus += SURPLUS_GAIN * (usage - stamp.estimate - self.surplus);
         self.surplus = self.surplus.max(0.0);
         self.refund(stamp.cost - usage);
@@ -217,6 +229,10 @@ impl QuotaMirror {
         };
         state.advance(now);
         state.limit = reading.limit;
+        if self.dimension != Dimension::Requests {
+            let (number, remaining) = (stamp.number, reading.remaining);
+            self.excess.on_reading(RemainderReading { sent_at, number, remaining }, state.rate);
+        }
         if let Some(reset) = reset {
             let reset = ResetReading { sent_at, end: sent_at + reset, used };
             let is_new = state.boundary.observe(reset, state.rate, reading.coarse);

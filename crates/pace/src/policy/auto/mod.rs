@@ -11,6 +11,7 @@ mod block;
 mod boundary;
 mod bucket;
 mod cap;
+mod charge;
 mod cohort;
 mod config;
 mod knee;
