@@ -7,13 +7,22 @@ pub use files::WorkspaceFiles;
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+/// Name of the folder with the files, within the private folder of a workspace.
+const FILES: &str = "workspace";
+
 /// Folder of one trial; removed when dropped, unless it is kept.
+///
+/// The files are in a folder of their own within a private folder, so that a program that looks beside or above
+/// its working directory finds nothing.
 #[derive(Debug)]
 pub struct Workspace {
+    /// Private folder.
+    enclosure: PathBuf,
+    /// Folder with the files.
     folder: PathBuf,
     /// Working directory of the program: the folder, or one within it.
     start: PathBuf,
@@ -22,7 +31,6 @@ pub struct Workspace {
     /// Source of the files in `start`.
     source: Option<PathBuf>,
     copied_at: SystemTime,
-    is_kept: bool,
 }
 
 /// Template of a workspace.
@@ -61,7 +69,7 @@ impl<'a> WorkspaceTemplate<'a> {
 }
 
 impl Workspace {
-    /// Creates the folder, which must not exist, with a copy of the template. Blocks.
+    /// Creates the private folder `enclosure`, which must not exist, with a copy of the template in it. Blocks.
     ///
     /// Links are copied as links; pipes, sockets and devices are skipped. Blocks are shared on file systems that
     /// support it.
@@ -70,20 +78,22 @@ impl Workspace {
     ///
     /// A file cannot be read or written, or the working directory is missing or outside of the copy; the folder
     /// is removed.
-    pub fn create(folder: &Path, template: WorkspaceTemplate<'_>) -> io::Result<Workspace> {
+    pub fn create(enclosure: &Path, template: WorkspaceTemplate<'_>) -> io::Result<Workspace> {
+        let folder = enclosure.join(FILES);
         let within =
             |parent: &Path| template.start.map_or(parent.to_owned(), |start| parent.join(start));
         let mut workspace = Workspace {
-            folder: folder.to_owned(),
-            start: within(folder),
+            enclosure: enclosure.to_owned(),
+            start: within(&folder),
             canonical_start: PathBuf::new(),
             source: template.source.map(within),
             copied_at: SystemTime::now(),
-            is_kept: false,
+            folder,
         };
+        fs::DirBuilder::new().mode(0o700).create(enclosure)?;
         match template.source {
-            Some(source) => copy::copy(source, folder, template.excluded)?,
-            None => fs::create_dir(folder)?,
+            Some(source) => copy::copy(source, &workspace.folder, template.excluded)?,
+            None => fs::create_dir(&workspace.folder)?,
         }
         if !workspace.start.is_dir() {
             let message = format!(
@@ -93,7 +103,7 @@ impl Workspace {
             return Err(io::Error::new(io::ErrorKind::NotFound, message));
         }
         workspace.canonical_start = workspace.start.canonicalize()?;
-        if !workspace.canonical_start.starts_with(folder.canonicalize()?) {
+        if !workspace.canonical_start.starts_with(workspace.folder.canonicalize()?) {
             let message = format!(
                 "{} leads out of the workspace",
                 template.start.unwrap_or(Path::new("")).display()
@@ -117,28 +127,34 @@ impl Workspace {
         files::collect(&self.canonical_start, self.source.as_deref(), self.copied_at)
     }
 
-    /// Moves the workspace to `target` permanently and replaces what is there. Blocks.
+    /// Moves the files to `target`, also on another file system, and replaces what is there. Blocks.
     ///
     /// # Errors
     ///
-    /// The workspace cannot be moved; it is removed.
-    pub fn keep(mut self, target: &Path) -> io::Result<()> {
+    /// The files cannot be moved; they are removed.
+    pub fn keep(self, target: &Path) -> io::Result<()> {
         remove_folder(target)?;
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent)?;
         }
-        fs::rename(&self.folder, target)?;
-        self.is_kept = true;
-        Ok(())
+        match fs::rename(&self.folder, target) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                make_accessible(&self.folder);
+                // The files are copied; the originals are removed when the workspace is dropped.
+                copy::copy(&self.folder, target, &[]).inspect_err(|_| {
+                    // The first error is the more useful one.
+                    let _ = remove_folder(target);
+                })
+            }
+            other => other,
+        }
     }
 }
 
 impl Drop for Workspace {
     fn drop(&mut self) {
-        if !self.is_kept {
-            // On failure, it is removed later with the folder of all workspaces.
-            let _ = remove_folder(&self.folder);
-        }
+        // On failure, it is removed later with the folder of all workspaces.
+        let _ = remove_folder(&self.enclosure);
     }
 }
 
@@ -153,17 +169,22 @@ pub fn remove_folder(folder: &Path) -> io::Result<()> {
         other => other,
     };
     ignore_missing(fs::remove_dir_all(folder)).or_else(|_| {
-        make_writable(folder);
+        make_accessible(folder);
         ignore_missing(fs::remove_dir_all(folder))
     })
 }
 
-/// Makes all folders writable for the owner: some package managers make theirs read-only.
-fn make_writable(folder: &Path) {
+/// Makes all folders writable and all files readable for the owner: some package managers make their folders
+/// read-only.
+fn make_accessible(folder: &Path) {
     let _ = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            make_writable(&entry.path());
+        let Ok(metadata) = entry.metadata() else { continue };
+        let mode = metadata.permissions().mode();
+        if metadata.is_dir() {
+            make_accessible(&entry.path());
+        } else if metadata.is_file() && mode & 0o400 == 0 {
+            let _ = fs::set_permissions(entry.path(), fs::Permissions::from_mode(mode | 0o400));
         }
     }
 }

@@ -180,7 +180,8 @@ fn program_can_start_in_a_subfolder() {
     let source = folder.path("source");
     let template = WorkspaceTemplate::default().source(&source).start(Path::new("sub"));
     let workspace = Workspace::create(&folder.path("work"), template).unwrap();
-    assert!(workspace.start().ends_with("work/sub") && folder.path("work/a").exists());
+    assert!(workspace.start().ends_with("work/workspace/sub"));
+    assert!(folder.path("work/workspace/a").exists());
     assert_eq!(format_files(&workspace.files()), ["b: -"]);
     let missing = template.start(Path::new("missing"));
     let error = Workspace::create(&folder.path("other"), missing).unwrap_err();
@@ -197,6 +198,41 @@ fn kept_workspace_replaces_an_existing_folder() {
         folder.path("trial/workspace/a").exists() && !folder.path("trial/workspace/old").exists()
     );
     assert!(!folder.path("work").exists());
+}
+
+#[test]
+fn workspace_is_alone_in_a_private_folder() {
+    let folder = TestFolder::new(&[("a", "a")]);
+    let workspace = folder.workspace();
+    let above = workspace.start().parent().unwrap();
+    assert_eq!(fs::metadata(above).unwrap().permissions().mode() & 0o777, 0o700);
+    assert_eq!(fs::read_dir(above).unwrap().count(), 1);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn workspace_is_kept_on_another_file_system() {
+    let Ok(memory) = tempfile::tempdir_in("/dev/shm") else { return };
+    let folder = TestFolder::new(&[("sub/run.sh", "echo"), ("locked/a", "a"), ("secret", "b")]);
+    let (source, path) = (folder.path("source"), memory.path().join("work"));
+    let template = WorkspaceTemplate::default().source(&source);
+    let workspace = Workspace::create(&path, template).unwrap();
+    let set_mode = |name: &str, mode| {
+        fs::set_permissions(workspace.start().join(name), fs::Permissions::from_mode(mode))
+            .unwrap();
+    };
+    for (name, mode) in [("sub/run.sh", 0o755), ("locked", 0o500), ("secret", 0)] {
+        set_mode(name, mode);
+    }
+    symlink("sub/run.sh", workspace.start().join("link")).unwrap();
+    workspace.keep(&folder.path("trial/workspace")).unwrap();
+    let kept = |name: &str| folder.path("trial/workspace").join(name);
+    assert_eq!(fs::read_to_string(kept("link")).unwrap(), "echo");
+    assert_eq!(fs::read_to_string(kept("locked/a")).unwrap(), "a");
+    assert_eq!(fs::read_to_string(kept("secret")).unwrap(), "b");
+    let mode = fs::metadata(kept("sub/run.sh")).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o755);
+    assert!(!path.exists());
 }
 
 #[test]
@@ -218,7 +254,7 @@ fn program_cannot_start_outside_of_its_workspace() {
     symlink("../..", source.join("above")).unwrap();
     symlink("sub", source.join("within")).unwrap();
     fs::create_dir_all(folder.path("work-elsewhere")).unwrap();
-    symlink("../work-elsewhere", source.join("beside")).unwrap();
+    symlink("../../work-elsewhere", source.join("beside")).unwrap();
     for start in ["original", "above", "beside", "original/../sub", "..", "/"] {
         let start = Path::new(start);
         let template = WorkspaceTemplate::default().source(&source).start(start);

@@ -17,6 +17,7 @@ use crate::run_file::{Layout, RunFile};
 use crate::stopper::Stopper;
 use crate::timestamp::rfc3339;
 use crate::traffic_log::TrafficLog;
+use crate::work_folder::{WorkFolder, needs_folders};
 use bakeoff_core::{Event, RunStats, SCHEMA_VERSION};
 use bakeoff_journal::Journal;
 use chrono::Utc;
@@ -41,6 +42,7 @@ pub(crate) struct ActiveRun<'a> {
     deadline: Option<Instant>,
     started_at: String,
     traffic: TrafficLog,
+    work: Arc<WorkFolder>,
     /// Closed when the run ends.
     control: Option<ControlSocket>,
 }
@@ -48,6 +50,7 @@ pub(crate) struct ActiveRun<'a> {
 /// The folder of a run that is about to start, and the results it already has.
 struct OpenRun {
     folder: RunFolder,
+    work: WorkFolder,
     journal: Journal,
     aggregate: Aggregate,
     case_files: CaseFiles,
@@ -61,6 +64,8 @@ struct OpenRun {
 
 impl OpenRun {
     fn create(run: &Run) -> Result<OpenRun, Error> {
+        let work = WorkFolder::new(run.config.work_dir.as_deref());
+        create_work_folder(run, &work)?;
         let now = Utc::now();
         let layout = Layout::of(run.suite.targets.len());
         let folder = RunFolder::create(&run.config.out, &run.suite.name, now, layout)?;
@@ -68,12 +73,14 @@ impl OpenRun {
         let control_socket = socket_path(&folder.id);
         folder.write_run(&RunFile {
             control_socket: control_socket.as_ref().ok().cloned(),
+            work_folder: work_path(run, &work),
             ..run.file(folder.id.clone(), started_at.clone())
         })?;
         Ok(OpenRun {
             control_socket,
             journal: Journal::create(&folder.journal())?,
             folder,
+            work,
             aggregate: Aggregate::new(run.criteria.clone()),
             case_files: CaseFiles::new(run.suite.settings.artifacts),
             started_at,
@@ -86,7 +93,9 @@ impl OpenRun {
         let groups = state.left_behind();
         let ResumeState { folder, file, journal, aggregate, case_files, .. } = state;
         let surviving_processes = cleanup::end_programs(&folder.id, &groups);
-        cleanup::remove_workspaces(&folder.work());
+        let work = WorkFolder::replace(file.work_folder.as_deref(), run.config.work_dir.as_deref());
+        create_work_folder(run, &work)?;
+        cleanup::remove_old_workspaces(&folder.path);
         cleanup::remove_temporary_files(&folder.path);
         folder.remove_summary()?;
         let current = run.file(folder.id.clone(), file.started_at.clone());
@@ -94,12 +103,14 @@ impl OpenRun {
         folder.write_run(&RunFile {
             layout: file.layout,
             control_socket: control_socket.as_ref().ok().cloned(),
+            work_folder: work_path(run, &work),
             ..current
         })?;
         let done = Some(aggregate.finished().count() as u64);
         let started_at = file.started_at;
         Ok(OpenRun {
             folder,
+            work,
             journal,
             aggregate,
             case_files,
@@ -109,6 +120,24 @@ impl OpenRun {
             control_socket,
         })
     }
+}
+
+/// Creates the folder of workspaces, if the run needs one.
+fn create_work_folder(run: &Run, work: &WorkFolder) -> Result<(), Error> {
+    if !needs_folders(&run.suite) {
+        return Ok(());
+    }
+    work.create().map_err(|error| {
+        let message =
+            format!("cannot create the folder of workspaces {}: {error}", work.path().display());
+        let hint = "set `BAKEOFF_WORK_DIR` to a folder on a disk, outside of the project";
+        Error::usage(message, Some(hint.to_owned()))
+    })
+}
+
+/// Returns the path of the folder of workspaces, if the run needs one.
+fn work_path(run: &Run, work: &WorkFolder) -> Option<PathBuf> {
+    needs_folders(&run.suite).then(|| work.path().to_owned())
 }
 
 impl<'a> ActiveRun<'a> {
@@ -127,7 +156,8 @@ impl<'a> ActiveRun<'a> {
             None => OpenRun::create(run)?,
             Some(state) => OpenRun::resume(run, state)?,
         };
-        let OpenRun { folder, journal, aggregate, case_files, started_at, done, .. } = open;
+        let OpenRun { folder, work, journal, aggregate, case_files, started_at, done, .. } = open;
+        let work = Arc::new(work);
         let finished: Vec<FinishedTrial> = aggregate.finished().collect();
         let mut recorder = Recorder::new(journal, aggregate, case_files, listener);
         let (schema_version, run_id, plan) = (SCHEMA_VERSION, folder.id.clone(), run.plan());
@@ -137,7 +167,7 @@ impl<'a> ActiveRun<'a> {
         })?;
         let traffic = TrafficLog::open(&folder)?;
         let (context, trial_events, cache_error) =
-            TrialContext::new(run, &folder, &traffic, deadline, stopper);
+            TrialContext::new(run, &folder, Arc::clone(&work), &traffic, deadline, stopper);
         if open.surviving_processes > 0 {
             let count = open.surviving_processes;
             let message = format!("{count} processes of the earlier run could not be ended");
@@ -161,6 +191,7 @@ impl<'a> ActiveRun<'a> {
             deadline,
             started_at,
             traffic,
+            work,
             control: control.ok(),
         };
         Ok((active, finished))
@@ -202,8 +233,9 @@ impl<'a> ActiveRun<'a> {
             problem = problem.and(self.recorder.record_trial_event(&event));
         }
         drop(self.control.take());
-        let ActiveRun { folder, mut recorder, context, started, started_at, mut traffic, .. } =
-            self;
+        let ActiveRun {
+            folder, mut recorder, context, started, started_at, mut traffic, work, ..
+        } = self;
         let client = &context.client;
         traffic.take_changes(client).iter().for_each(|event| recorder.emit(event));
         let pools = TrafficLog::pool_summaries(client);
@@ -219,7 +251,7 @@ impl<'a> ActiveRun<'a> {
             bakeoff_agent::Identity { run, trial: None, part: None }.kill();
         }
         let recorded = recorder.finish();
-        cleanup::remove_workspaces(&folder.work());
+        work.remove();
         problem?;
         let (aggregate, case_files) = recorded?;
         let stats = RunStats {

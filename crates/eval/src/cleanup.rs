@@ -8,10 +8,10 @@ pub(crate) fn end_programs(run: &RunId, groups: &[ProcessGroup]) -> usize {
     bakeoff_agent::terminate_orphans(run.as_str(), groups)
 }
 
-/// Removes the workspaces of a run.
-pub(crate) fn remove_workspaces(work: &Path) {
-    // At most an empty folder stays behind, which is harmless.
-    let _ = std::fs::remove_dir_all(work);
+/// Removes the workspaces that version 0.1.0 created in the folder of a run.
+pub(crate) fn remove_old_workspaces(run: &Path) {
+    // At most a folder that nothing reads stays behind.
+    let _ = bakeoff_agent::remove_folder(&run.join("work"));
 }
 
 /// Removes temporary files of writes that were interrupted.

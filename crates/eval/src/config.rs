@@ -61,6 +61,9 @@ pub struct RunConfig {
     pub simulated_models: Vec<Arc<dyn bakeoff_sim::ModelBehaviour>>,
     /// Keeps the workspaces of trials that did not pass.
     pub keep: bool,
+    /// Folder in which programs work, each trial in a folder of its own; `/var/tmp` when absent. It should be
+    /// outside of the project, so that programs find no files of the user in the folders above their own.
+    pub work_dir: Option<PathBuf>,
     /// Command line, for `run.json`.
     pub arguments: Vec<String>,
 }

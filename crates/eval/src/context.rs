@@ -7,6 +7,7 @@ use crate::folder::RunFolder;
 use crate::run::Run;
 use crate::stopper::Stopper;
 use crate::traffic_log::TrafficLog;
+use crate::work_folder::WorkFolder;
 use bakeoff_agent::Workers;
 use bakeoff_core::{Event, Redactor, TargetName, TrialKey};
 use bakeoff_llm::{Client, Network, Retry, Transport};
@@ -37,6 +38,8 @@ pub(crate) struct TrialContext {
     pub(crate) transport: Arc<dyn Transport>,
     pub(crate) redactor: Redactor,
     pub(crate) folder: RunFolder,
+    /// Folder in which programs work.
+    pub(crate) work: Arc<WorkFolder>,
     /// Ends waiting for permits and retries.
     pub(crate) stop: CancellationToken,
     /// Cancels running trials.
@@ -58,6 +61,7 @@ impl TrialContext {
     pub(crate) fn new(
         run: &Run,
         folder: &RunFolder,
+        work: Arc<WorkFolder>,
         traffic: &TrafficLog,
         deadline: Option<Instant>,
         stopper: &Stopper,
@@ -77,7 +81,8 @@ impl TrialContext {
             stop: stopper.stop.child_token(),
             abort: stopper.abort.clone(),
             keep: run.config.keep,
-            workers: attempt::workers(&run.suite, folder),
+            workers: attempt::workers(&run.suite, &folder.id, &work),
+            work,
             python: PythonWorkers::new(run.suite.path.parent().unwrap_or(Path::new(""))),
             events,
         };

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::path_name::safe_name;
 use crate::run_file::{Layout, RunFile};
 use crate::summary_file::SummaryFile;
-use bakeoff_core::{RunId, Status, Summary, TargetName, TrialKey, TrialResult};
+use bakeoff_core::{RunId, Status, Summary, TrialKey, TrialResult};
 use bakeoff_journal::{write_atomic, write_atomic_with};
 use bakeoff_suite::{Artifacts, Suite};
 use chrono::{DateTime, Utc};
@@ -139,16 +139,6 @@ impl RunFolder {
         fs::create_dir_all(&folder)
             .map_err(|source| Error::Write { path: folder.clone(), source })?;
         write_json(&folder.join("aggregated.json"), case)
-    }
-
-    /// Returns the folder of workspaces, which is removed at the end.
-    pub(crate) fn work(&self) -> PathBuf {
-        self.path.join("work")
-    }
-
-    /// Returns the folder of a target's persistent workers.
-    pub(crate) fn worker(&self, target: &TargetName) -> PathBuf {
-        self.work().join(format!("worker-{}", safe_name(target.as_str())))
     }
 
     /// Writes a trial's files, if `artifacts` asks for them.

@@ -43,6 +43,7 @@ mod trace;
 mod traffic_log;
 mod trial;
 mod warnings;
+mod work_folder;
 
 pub use aggregate::{Aggregate, RunCriteria};
 pub use check_runner::{CheckRunner, OnRetry};

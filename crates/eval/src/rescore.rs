@@ -13,6 +13,7 @@ use crate::stopper::Stopper;
 use crate::timestamp::rfc3339;
 use crate::traffic_log::TrafficLog;
 use crate::trial::TrialOutcome;
+use crate::work_folder::WorkFolder;
 use bakeoff_core::{
     CaseIds, ErrorKind, Event, RunId, RunPlan, RunStats, SCHEMA_VERSION, TargetName, TrialError,
     TrialResult,
@@ -79,7 +80,9 @@ where
     let plan = RunPlan { cases, ..run.plan() };
     recorder.record(&Event::RunStarted { schema_version: SCHEMA_VERSION, run_id: id, plan })?;
     let traffic = TrafficLog::open(&folder)?;
-    let context = TrialContext::new(&run, &folder, &traffic, None, stopper).0;
+    // No program runs, so the folder is never created.
+    let work = Arc::new(WorkFolder::new(None));
+    let context = TrialContext::new(&run, &folder, work, &traffic, None, stopper).0;
     let reader = run.suite.cases.reader(&run.suite.survey).map_err(Error::Cases)?;
     let mut checking: JoinSet<TrialOutcome> = JoinSet::new();
     let mut done = Vec::new();

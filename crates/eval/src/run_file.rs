@@ -39,6 +39,9 @@ pub struct RunFile {
     /// Path of the socket through which a running run can be changed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub control_socket: Option<PathBuf>,
+    /// Folder in which the programs of the run work; removed at the end of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub work_folder: Option<PathBuf>,
     /// The resolved suite.
     pub suite: SuiteRecord,
 }
@@ -150,6 +153,7 @@ impl RunFile {
             layout: Layout::of(suite.targets.len()),
             scored_from: None,
             control_socket: None,
+            work_folder: None,
             select: suite.select.as_ref().map(|plan| SelectRecord {
                 target: plan.target.clone(),
                 roles: plan.roles.clone(),

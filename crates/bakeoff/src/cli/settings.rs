@@ -8,6 +8,9 @@ use std::path::PathBuf;
 /// Variable with the cache folder, instead of the user's.
 const CACHE_DIR: &str = "BAKEOFF_CACHE_DIR";
 
+/// Variable with the folder in which programs work, instead of `/var/tmp`.
+const WORK_DIR: &str = "BAKEOFF_WORK_DIR";
+
 /// Returns the path of the response cache; `None` if the user has no cache folder.
 pub(crate) fn cache_file() -> Option<PathBuf> {
     Some(cache_folder()?.join("responses.sqlite"))
@@ -18,9 +21,17 @@ pub(crate) fn history_file() -> Option<PathBuf> {
     Some(cache_folder()?.join("limits.json"))
 }
 
+/// Returns the folder in which programs work; `None` for the default.
+pub(crate) fn work_dir() -> Option<PathBuf> {
+    folder_variable(WORK_DIR)
+}
+
+fn folder_variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
 fn cache_folder() -> Option<PathBuf> {
-    let own = std::env::var_os(CACHE_DIR).filter(|folder| !folder.is_empty()).map(PathBuf::from);
-    own.or_else(|| {
+    folder_variable(CACHE_DIR).or_else(|| {
         etcetera::choose_base_strategy().ok().map(|folders| folders.cache_dir().join("bakeoff"))
     })
 }

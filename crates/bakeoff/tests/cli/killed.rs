@@ -8,6 +8,7 @@ use std::collections::hash_map::RandomState;
 use std::fs::File;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{BufRead, BufReader, Lines};
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdout, Stdio};
 
@@ -82,7 +83,7 @@ impl KilledRun {
             self.dir.trials().iter().map(|trial| trial["key"]["trial"].as_u64().unwrap()).collect();
         finished.dedup();
         assert_eq!(finished, (1..=TRIALS).collect::<Vec<_>>(), "{what}");
-        assert!(!self.dir.run_folder().join("work").exists(), "{what}");
+        assert!(!self.dir.left_workspaces(), "{what}");
         for id in self.children() {
             assert!(!is_alive(&id), "{what}: {id}");
         }
@@ -103,7 +104,9 @@ fn resume_ends_children_of_a_killed_run_first() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(started.iter().all(|id| is_alive(id)), "they ended with the run");
-    let work = killed.dir.run_folder().join("work");
+    let work = killed.dir.work_folder().unwrap();
+    // Its user can enter it, but not list it.
+    std::fs::set_permissions(&work, std::fs::Permissions::from_mode(0o700)).unwrap();
     assert_eq!(std::fs::read_dir(work).unwrap().count(), 2);
     killed.resume("in the middle");
 }

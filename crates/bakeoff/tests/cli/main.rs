@@ -15,6 +15,7 @@ mod docs;
 mod evidence;
 mod fastskill;
 mod faults;
+mod isolation;
 mod json;
 mod killed;
 mod map;

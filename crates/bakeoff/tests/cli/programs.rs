@@ -3,6 +3,7 @@
 use crate::support::{CommandOutput, TestDir};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::Stdio;
 
 /// Returns a suite with one program and one case, `a`.
@@ -37,7 +38,7 @@ fn each_trial_gets_a_fresh_copy_of_the_workspace() {
     }
     let original = std::fs::read_to_string(dir.path().join("box/box.txt")).unwrap();
     assert_eq!(original, "original\n");
-    assert!(!dir.run_folder().join("work").exists());
+    assert!(!dir.left_workspaces());
 }
 
 #[test]
@@ -56,12 +57,12 @@ fn cases_can_set_workspace_and_working_directory() {
     let seen: Vec<String> = dir
         .trials()
         .iter()
-        // The names of workspaces are unpredictable.
-        .map(|trial| {
-            trial_output(trial).lines().filter(|name| name.len() < 16).collect::<Vec<_>>().join(" ")
-        })
+        .map(|trial| trial_output(trial).lines().collect::<Vec<_>>().join(" "))
         .collect();
-    assert_eq!(seen, ["deep one", "three", "two deep one", "deep one"]);
+    assert_eq!(
+        seen,
+        ["deep one workspace", "three workspace", "two deep one", "deep one workspace"]
+    );
     let files = dir.trials()[2]["attempt"]["files"].clone();
     assert_eq!(files, serde_json::json!({"two": {"bytes": 0}}));
 }
@@ -92,7 +93,7 @@ fn keep_stores_workspaces_of_failed_trials() {
         .find(|path| path.is_dir())
         .unwrap();
     assert_eq!(std::fs::read_to_string(folder.join("b/trial-1/workspace/left")).unwrap(), "b\n");
-    assert!(!folder.join("a/trial-1/workspace").exists() && !folder.join("work").exists());
+    assert!(!folder.join("a/trial-1/workspace").exists());
     let result: Value =
         serde_json::from_slice(&std::fs::read(folder.join("b/trial-1/result.json")).unwrap())
             .unwrap();
@@ -140,7 +141,7 @@ fn programs_get_pwd_and_git_ceiling_of_their_workspace() {
         trial_output(&trial).lines().find_map(|line| line.strip_prefix(&start)).unwrap().to_owned()
     };
     let work = variable("GIT_CEILING_DIRECTORIES").strip_suffix(":/else").unwrap().to_owned();
-    assert!(work.ends_with("/work"), "{work}");
+    assert_eq!(Some(Path::new(&work)), dir.work_folder().as_deref());
     assert!(variable("PWD").starts_with(&format!("{work}/")), "{}", variable("PWD"));
 }
 

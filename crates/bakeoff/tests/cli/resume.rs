@@ -115,7 +115,7 @@ fn killed_run_resumes_to_the_same_result() {
         let judged = verdict_counts(&dir);
         assert_eq!(judged.len(), TRIALS, "killed after {share} ‰");
         assert!(judged.values().all(|count| *count == 1), "no trial is repeated");
-        assert!(!dir.run_folder().join("work").exists());
+        assert!(!dir.left_workspaces());
     }
     assert!(killed >= 20, "only {killed} were still running");
 }

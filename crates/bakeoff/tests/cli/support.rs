@@ -87,6 +87,18 @@ impl TestDir {
         folders.remove(0)
     }
 
+    /// Returns the folder in which the programs of the only run work, if there are any.
+    pub(crate) fn work_folder(&self) -> Option<PathBuf> {
+        let bytes = std::fs::read(self.run_folder().join("run.json")).unwrap();
+        let run: Value = serde_json::from_slice(&bytes).unwrap();
+        run["work_folder"].as_str().map(PathBuf::from)
+    }
+
+    /// Returns whether the only run has left its workspaces behind.
+    pub(crate) fn left_workspaces(&self) -> bool {
+        self.work_folder().is_some_and(|folder| folder.exists())
+    }
+
     pub(crate) fn summary(&self) -> Value {
         let bytes = std::fs::read(self.run_folder().join("summary.json")).unwrap();
         serde_json::from_slice(&bytes).unwrap()

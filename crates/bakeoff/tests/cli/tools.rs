@@ -113,7 +113,7 @@ value = "box.txt\nout/\nout/new.txt""#;
     assert!(attempt["usage"]["input"].as_u64().unwrap() > 0);
     // The original is unchanged and the copy is removed.
     assert!(!dir.path().join("box/out").exists());
-    assert!(!dir.run_folder().join("work").exists());
+    assert!(!dir.left_workspaces());
     let trace = std::fs::read_to_string(dir.run_folder().join("a/trial-1/trace.jsonl")).unwrap();
     let first: Value = serde_json::from_str(trace.lines().next().unwrap()).unwrap();
     assert_eq!(first["payload"]["text"], "Work on a.");

@@ -3,11 +3,11 @@
 use super::program::role_variables;
 use super::{TrialInput, redact_tool_uses, trial_id};
 use crate::context::TrialContext;
-use crate::folder::RunFolder;
 use crate::trial::{failed, milliseconds};
+use crate::work_folder::WorkFolder;
 use bakeoff_agent::{Identity, WorkerError, WorkerProgram, Workers};
 use bakeoff_core::{
-    Attempt, ErrorKind, NanoDollars, TargetName, Timing, ToolUse, TrialError, Usage,
+    Attempt, ErrorKind, NanoDollars, RunId, TargetName, Timing, ToolUse, TrialError, Usage,
 };
 use bakeoff_suite::{Protocol, Suite, TargetKind};
 use serde::Deserialize;
@@ -32,11 +32,15 @@ fn is_worker(kind: &TargetKind) -> bool {
 }
 
 /// Returns the persistent workers of a suite, by target. None is started before its first trial.
-pub(crate) fn workers(suite: &Suite, folder: &RunFolder) -> BTreeMap<TargetName, Workers> {
+pub(crate) fn workers(
+    suite: &Suite,
+    run: &RunId,
+    work: &WorkFolder,
+) -> BTreeMap<TargetName, Workers> {
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let count = suite.settings.parallel.map_or(cores, |parallel| parallel as usize);
     let count = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
-    let identity = Identity { run: folder.id.to_string(), trial: None, part: None };
+    let identity = Identity { run: run.to_string(), trial: None, part: None };
     let variables = identity.variables().map(|(name, value)| (name.to_owned(), value.into()));
     let environment: BTreeMap<_, _> = variables.collect();
     suite
@@ -45,8 +49,8 @@ pub(crate) fn workers(suite: &Suite, folder: &RunFolder) -> BTreeMap<TargetName,
         .filter_map(|target| match &target.kind {
             TargetKind::Program(program) if is_worker(&target.kind) => {
                 let environment = environment.clone().into_iter();
-                let (command, work) = (program.command.clone(), folder.worker(&target.name));
-                let mut worker = WorkerProgram::new(command, work, MAX_REPLY_BYTES);
+                let (command, folder) = (program.command.clone(), work.worker(&target.name));
+                let mut worker = WorkerProgram::new(command, folder, MAX_REPLY_BYTES);
                 worker.environment = environment.chain(role_variables(program)).collect();
                 Some((target.name.clone(), Workers::new(worker, count)))
             }
@@ -85,7 +89,8 @@ pub(super) async fn call_worker(
     workers: &Workers,
     input: TrialInput<'_>,
 ) -> Attempt {
-    if let Err(error) = std::fs::create_dir_all(context.folder.worker(&input.key.target)) {
+    let folder = context.work.worker(&input.key.target);
+    if let Err(error) = context.work.create().and_then(|()| std::fs::create_dir_all(folder)) {
         return failed(ErrorKind::Process, format!("cannot create the worker's folder: {error}"));
     }
     let id = trial_id(input.key);

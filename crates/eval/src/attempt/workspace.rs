@@ -8,6 +8,7 @@ use bakeoff_suite::WorkspaceOrigin;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Creates the workspace of a trial: a copy of the target's or the case's folder.
 pub(super) async fn create_workspace(
@@ -20,15 +21,14 @@ pub(super) async fn create_workspace(
     let origin = WorkspaceOrigin::of(target_folder, input.case, suite_folder)
         .map_err(|reason| error(ErrorKind::Template, reason.to_string()))?;
     let key = input.key;
-    let name = blake3::hash(format!("{}\0{}\0{}", key.target, key.case, key.trial).as_bytes());
-    let folder = context.folder.work().join(&name.to_hex()[..16]);
-    let (run, work) = (context.folder.path.clone(), context.folder.work());
+    let (run, work) = (context.folder.path.clone(), Arc::clone(&context.work));
+    let folder = work.trial(key);
     let create = move || {
-        std::fs::create_dir_all(&work)?;
+        work.create()?;
         bakeoff_agent::remove_folder(&folder)?;
-        // The copied folder may contain the folder of runs, which is not copied.
+        // The copied folder may contain the folders of runs and workspaces, which are not copied.
         let runs = run.parent().unwrap_or(&run).to_owned();
-        let excluded: [&Path; 2] = [&runs, &run];
+        let excluded: [&Path; 3] = [&runs, &run, work.path()];
         let mut template = WorkspaceTemplate::default().excluded(&excluded);
         template.source = origin.source.as_deref();
         template.start = origin.start.as_deref();
@@ -45,7 +45,7 @@ pub(super) async fn create_workspace(
 }
 
 /// Returns the environment variables that keep Git from treating the folders around a workspace as its
-/// repository: the run's folder usually lies within the user's repository.
+/// repository: the user may choose a folder for workspaces that lies within one.
 pub(super) fn workspace_environment(
     context: &TrialContext,
     folder: &Path,
@@ -54,7 +54,7 @@ pub(super) fn workspace_environment(
     let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     let inherited = std::env::var_os(CEILING).unwrap_or_default();
     let ceilings =
-        std::iter::once(absolute(&context.folder.work())).chain(std::env::split_paths(&inherited));
+        std::iter::once(absolute(context.work.path())).chain(std::env::split_paths(&inherited));
     let ceilings = ceilings.filter(|path: &PathBuf| !path.as_os_str().is_empty());
     let mut variables = BTreeMap::from([("PWD".to_owned(), absolute(folder).into_os_string())]);
     variables.extend(std::env::join_paths(ceilings).map(|paths| (CEILING.to_owned(), paths)));

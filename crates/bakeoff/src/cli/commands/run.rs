@@ -170,6 +170,7 @@ fn config(arguments: RunArguments, limits: LimitOverrides) -> RunConfig {
     config.limits = limits;
     config.memory = execution.reuse.history_file();
     config.keep = arguments.keep;
+    config.work_dir = settings::work_dir();
     config.arguments = settings::command_line();
     config
 }

@@ -112,6 +112,7 @@ fn new_search(
     config.cache = execution.reuse.cache_file();
     config.limits = limits::overrides(&execution.limits)?;
     config.memory = execution.reuse.history_file();
+    config.work_dir = settings::work_dir();
     config.on_http = execution.prints_requests().then(|| request_log.listener());
     config.arguments = settings::command_line();
     let mut overrides = SearchOverrides::default();
