@@ -280,6 +280,25 @@ mod tests {
     }
 
     #[test]
+    fn score_interval_is_in_range_and_has_a_width() {
+        let interval = |scores: [f64; 2]| {
+            let mut aggregate = Aggregate::new(criteria(1, "1", None));
+            for (case, score) in ["a", "b"].into_iter().zip(scores) {
+                let mut one = result("one", case, 1, Status::Passed);
+                one.score = Some(score);
+                aggregate.add(&one);
+            }
+            let summary = aggregate.summary(&"run".into(), "suite", RunStats::default());
+            summary.targets[0].score.unwrap().interval
+        };
+        for scores in [[0.0, 1.0], [0.2, 0.9], [0.5, 0.5]] {
+            let found = interval(scores);
+            assert!(0.0 <= found.low && found.high <= 1.0, "{found:?}");
+            assert!(found.high - found.low > 0.9, "{found:?}");
+        }
+    }
+
+    #[test]
     fn summary_does_not_depend_on_the_order_of_results() {
         let mut results = Vec::new();
         for (number, case) in ["a", "b", "a", "b"].iter().enumerate() {

@@ -229,7 +229,7 @@ impl TargetTally {
                     |case: &CaseCounts| chance(case.passed.into(), case.counted().into(), k.into());
                 let values: Vec<f64> =
                     self.cases.iter().filter_map(of).map(|chance| chance.value).collect();
-                over_cases(&values).map(|score| widen_degenerate(score, values.len() as u64))
+                (values.len() > 1).then(|| over_cases(&values)).flatten()
             };
         reported
             .into_iter()
@@ -291,16 +291,6 @@ fn quantile(ascending: &[u32], share: f64) -> Option<u32> {
 fn over_cases(values: &[f64]) -> Option<Score> {
     let estimate = mean_score(values)?;
     Some(Score { mean: estimate.mean, interval: interval(estimate.interval) })
-}
-
-/// Replaces an interval of width zero. When all cases are equal, their spread says nothing about other
-/// cases; Wilson's interval does.
-fn widen_degenerate(score: Score, cases: u64) -> Score {
-    let passed = if score.mean <= 0.0 { 0 } else { cases };
-    if score.mean > 0.0 && score.mean < 1.0 {
-        return score;
-    }
-    Score { interval: interval(wilson(passed, cases)), ..score }
 }
 
 fn interval(found: bakeoff_stats::Interval) -> Interval {

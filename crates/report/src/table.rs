@@ -93,8 +93,12 @@ pub fn notes(summary: &Summary) -> Vec<String> {
         }
     }
     let fewest = summary.targets.iter().map(|target| target.total_cases).min();
-    if let Some(cases) = fewest.filter(|cases| (2..MIN_CASES).contains(cases)) {
-        notes.push(format!("{cases} cases are few; add cases, not trials"));
+    if let Some(cases) = fewest.filter(|cases| (1..MIN_CASES).contains(cases)) {
+        let verb = if cases == 1 { "case is" } else { "cases are" };
+        notes.push(format!(
+            "{cases} {verb} few: intervals are not ensured to cover 95 % below {MIN_CASES} cases; add cases, \
+             not trials"
+        ));
     }
     notes
 }

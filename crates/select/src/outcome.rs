@@ -7,7 +7,7 @@ use crate::selector::{Elimination, SelectorChoice};
 use crate::space::{Cell, Space};
 use crate::winner;
 use bakeoff_core::NanoDollars;
-use bakeoff_stats::{CaseRate, mean_pass_rate, mean_score};
+use bakeoff_stats::{CaseRate, mean_pass_rate, mean_score, mean_value};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 
@@ -172,7 +172,7 @@ impl RankedCombination {
 /// 95 % interval clustered by case; absent if there are too few values.
 fn interval(cases: &BTreeMap<usize, Vec<f64>>) -> Option<[f64; 2]> {
     let values = || cases.values().flatten().copied();
-    // Student's interval has no width if all scores are equal, which is common for pass/fail scores.
+    // The interval of a pass rate is narrower than the one of any scores.
     if values().all(|value| value == 0.0 || value == 1.0) {
         let case = |values: &Vec<f64>| CaseRate {
             passed: values.iter().filter(|value| **value == 1.0).count() as u64,
@@ -185,7 +185,12 @@ fn interval(cases: &BTreeMap<usize, Vec<f64>>) -> Option<[f64; 2]> {
         cases.values().map(|values| values.iter().sum::<f64>() / values.len() as f64).collect();
     let (min, max) =
         values().fold((0.0_f64, 1.0_f64), |(min, max), value| (min.min(value), max.max(value)));
-    let estimate = mean_score(&means).filter(|one| one.interval.high > one.interval.low)?;
+    let estimate = if (min, max) == (0.0, 1.0) {
+        mean_score(&means)?
+    } else {
+        // Student's interval has no width if all scores are equal.
+        mean_value(&means).filter(|one| one.interval.high > one.interval.low)?
+    };
     // A mean cannot lie outside the range of the scores.
     Some([estimate.interval.low.max(min), estimate.interval.high.min(max)])
 }
@@ -240,9 +245,9 @@ mod tests {
         let third = &outcome.ranking[0];
         assert_eq!((third.n, third.errors, third.mean), (2, 1, Some(0.5)));
         assert_eq!(outcome.ranking[3].mean, None);
-        // Wilson's interval for 2 of 2 (R: binom::binom.wilson(2, 2)).
+        // Clopper and Pearson's interval for 2 of 2: 0.025^(1/2).
         let [low, high] = outcome.ranking[2].interval.unwrap();
-        assert!((low - 0.342_380).abs() < 1e-5 && (high - 1.0).abs() < 1e-9, "{low} {high}");
+        assert!((low - 0.158_114).abs() < 1e-5 && (high - 1.0).abs() < 1e-9, "{low} {high}");
         assert_eq!((outcome.cells, outcome.cells_of, outcome.spent), (9, 20, dollars(9.0)));
         let text = serde_json::to_string(&outcome).unwrap();
         let read: SearchOutcome = serde_json::from_str(&text).unwrap();
@@ -287,7 +292,7 @@ mod tests {
         let rows = [vec![Some(0.9), Some(1.0), Some(0.6)], vec![Some(0.5); 3]];
         let ranking = rank_combinations(&space, &filled(&space, &rows), &[]);
         assert_eq!(ranking[0].interval.unwrap()[1], 1.0);
-        assert_eq!(ranking[1].interval, None, "three equal scores say nothing about the spread");
+        assert_eq!(ranking[1].interval, Some([0.0, 1.0]), "three equal scores say little");
     }
 
     #[test]

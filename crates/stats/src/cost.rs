@@ -1,7 +1,7 @@
-//! CostRatio of the costs of two targets.
+//! Ratio of the costs of two targets.
 
 use crate::bootstrap::bootstrap;
-use crate::mean::mean_score;
+use crate::mean::mean_value;
 use crate::rate::Interval;
 
 /// A ratio, second over first, with its 95 % interval.
@@ -25,7 +25,7 @@ pub fn geometric_ratio(costs: &[(f64, f64)]) -> Option<CostRatio> {
         return None;
     }
     let logs: Vec<f64> = costs.iter().map(|(first, second)| (second / first).ln()).collect();
-    let interval = mean_score(&logs).map(|estimate| estimate.interval);
+    let interval = mean_value(&logs).map(|estimate| estimate.interval);
     Some(CostRatio {
         value: (logs.iter().sum::<f64>() / logs.len() as f64).exp(),
         interval: interval.map(|logs| Interval { low: logs.low.exp(), high: logs.high.exp() }),

@@ -5,6 +5,7 @@
 
 mod agreement;
 mod beta;
+mod betting;
 mod bootstrap;
 mod bradley;
 mod components;
@@ -41,7 +42,7 @@ pub use flip::SignFlip;
 pub use gate::{Risk, all_cases, rate_bounds, share_of_cases};
 pub use holm::holm;
 pub use mcnemar::{bonett_price, mcnemar};
-pub use mean::{CaseRate, MeanEstimate, mean_pass_rate, mean_score, naive_error};
+pub use mean::{CaseRate, MeanEstimate, mean_pass_rate, mean_score, mean_value, naive_error};
 pub use paired::{PairedDifferences, differences};
 pub use passk::{ProbabilityEstimate, pass_at_k, pass_hat_k};
 pub use power::{VarianceSplit, binary_cases_needed, cases_needed, detectable_difference, power};

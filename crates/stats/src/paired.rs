@@ -1,4 +1,4 @@
-//! PairedDifferences differences of two targets by Student's t: effect size, and equivalence within a margin.
+//! Paired differences of two targets by Student's t: effect size, and equivalence within a margin.
 //!
 //! [`SignFlip`](crate::SignFlip) decides whether the targets differ; these figures supplement it.
 

@@ -36,7 +36,15 @@ pub fn wilson(passed: u64, counted: u64) -> Interval {
     if counted == 0 {
         return Interval::UNIT;
     }
-    wilson_at(passed as f64 / counted as f64, counted as f64)
+    let (rate, size) = (passed as f64 / counted as f64, counted as f64);
+    let spread = Z * Z / size;
+    let centre = (rate + spread / 2.0) / (1.0 + spread);
+    let half = Z / (1.0 + spread) * (rate * (1.0 - rate) / size + spread / (4.0 * size)).sqrt();
+    Interval {
+        // The formula gives these ends exactly, floating point only approximately.
+        low: if passed == 0 { 0.0 } else { centre - half },
+        high: if passed >= counted { 1.0 } else { centre + half },
+    }
 }
 
 /// Returns the exact interval of Clopper and Pearson (1934), which covers every true rate in at least 95 %
@@ -45,9 +53,14 @@ pub fn wilson(passed: u64, counted: u64) -> Interval {
 /// Without counted trials it is `[0, 1]`.
 pub fn clopper_pearson(passed: u64, counted: u64) -> Interval {
     let (s, f) = (passed as f64, counted.saturating_sub(passed) as f64);
+    clopper_pearson_at(s, f)
+}
+
+/// Returns Clopper and Pearson's interval for any numbers of passed and failed trials.
+pub(crate) fn clopper_pearson_at(passed: f64, failed: f64) -> Interval {
     Interval {
-        low: if passed == 0 { 0.0 } else { beta::quantile(s, f + 1.0, 0.025) },
-        high: if passed >= counted { 1.0 } else { beta::quantile(s + 1.0, f, 0.975) },
+        low: if passed <= 0.0 { 0.0 } else { beta::quantile(passed, failed + 1.0, 0.025) },
+        high: if failed <= 0.0 { 1.0 } else { beta::quantile(passed + 1.0, failed, 0.975) },
     }
 }
 
@@ -59,18 +72,6 @@ pub fn jeffreys(passed: u64, counted: u64) -> Interval {
     Interval {
         low: if passed == 0 { 0.0 } else { beta::quantile(s, f, 0.025) },
         high: if passed >= counted { 1.0 } else { beta::quantile(s, f, 0.975) },
-    }
-}
-
-/// Returns Wilson's interval for any rate and effective number of observations.
-pub(crate) fn wilson_at(rate: f64, size: f64) -> Interval {
-    let spread = Z * Z / size;
-    let centre = (rate + spread / 2.0) / (1.0 + spread);
-    let half = Z / (1.0 + spread) * (rate * (1.0 - rate) / size + spread / (4.0 * size)).sqrt();
-    Interval {
-        // The formula gives these ends exactly, floating point only approximately.
-        low: if rate == 0.0 { 0.0 } else { centre - half },
-        high: if rate == 1.0 { 1.0 } else { centre + half },
     }
 }
 
