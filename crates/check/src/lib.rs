@@ -63,6 +63,8 @@ pub struct Check {
     pub required: bool,
     /// The check's share of the score.
     pub weight: f64,
+    /// Lowest score that passes, in place of the kind's own condition; only for kinds with a score.
+    pub min_score: Option<f64>,
 }
 
 /// Invalid parameters of a check.
@@ -82,18 +84,26 @@ impl Error {
 }
 
 /// The finding of a kind, before negation.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct CheckFinding {
     /// Whether the condition holds.
     pub holds: bool,
+    /// Score from 0 to 1; absent for a plain condition.
+    pub score: Option<f64>,
     /// What was found; shown when the check fails.
     pub message: String,
 }
 
 impl CheckFinding {
-    /// A finding.
+    /// A finding of a plain condition.
     pub fn new(holds: bool, message: impl Into<String>) -> CheckFinding {
-        CheckFinding { holds, message: message.into() }
+        CheckFinding { holds, score: None, message: message.into() }
+    }
+
+    /// Adds a score, limited to the range from 0 to 1.
+    #[must_use]
+    pub fn with_score(self, score: f64) -> CheckFinding {
+        CheckFinding { score: Some(score.clamp(0.0, 1.0)), ..self }
     }
 }
 
@@ -119,7 +129,10 @@ impl Check {
             Some(part) => match part.find(&attempt.output, &completeness)? {
                 Some(text) => (text, Ok(())),
                 // Without the part, the check fails whether negated or not.
-                None => return Ok(self.result(false, part.describe_absence(&attempt.output))),
+                None => {
+                    let message = part.describe_absence(&attempt.output);
+                    return Ok(self.result(false, None, message));
+                }
             },
         };
         Ok(self.conclude(check.test.find(text, completeness, attempt)?))
@@ -127,17 +140,32 @@ impl Check {
 
     /// Returns the result of a finding.
     pub fn conclude(&self, finding: CheckFinding) -> CheckResult {
-        let message = match self.negate && finding.holds {
-            true => format!("unexpected: {}", finding.message),
-            false => finding.message,
+        let holds = match (&self.kind, self.min_score, finding.score) {
+            // Code may reject an answer whatever its score; its result takes `min_score` into account.
+            (CheckKind::Program(_) | CheckKind::Python(_), ..) => finding.holds,
+            (_, Some(min), Some(score)) => score >= min,
+            _ => finding.holds,
         };
-        self.result(finding.holds != self.negate, message)
+        let message = match (self.min_score, finding.score) {
+            (Some(min), Some(score)) if holds != finding.holds => {
+                format!("score {score:.3}, `min_score` is {min}: {}", finding.message)
+            }
+            _ => finding.message,
+        };
+        let message = match self.negate && holds {
+            true => format!("unexpected: {message}"),
+            false => message,
+        };
+        let score = finding.score.map(|score| if self.negate { 1.0 - score } else { score });
+        self.result(holds != self.negate, score, message)
     }
 
-    fn result(&self, passed: bool, message: String) -> CheckResult {
+    fn result(&self, passed: bool, score: Option<f64>, message: String) -> CheckResult {
         CheckResult {
             check: self.id.clone(),
             passed,
+            score: score.unwrap_or(f64::from(u8::from(passed))),
+            graded: score.is_some(),
             required: self.required,
             weight: self.weight,
             message: if passed { String::new() } else { message },

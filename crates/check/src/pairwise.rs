@@ -146,7 +146,12 @@ impl Pairwise {
             PairwiseMinimum::Tie => comparison != ReferenceComparison::Worse,
             PairwiseMinimum::Win => comparison == ReferenceComparison::Better,
         };
-        CheckFinding::new(holds, message)
+        let score = match comparison {
+            ReferenceComparison::Better => 1.0,
+            ReferenceComparison::Tie => 0.5,
+            ReferenceComparison::Worse => 0.0,
+        };
+        CheckFinding::new(holds, message).with_score(score)
     }
 }
 

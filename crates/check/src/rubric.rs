@@ -45,6 +45,12 @@ pub(crate) const PROMPT: ParameterInfo = optional(
     "Background for the judge, such as the question that was asked.",
 );
 
+const MIN_SCORE: ParameterInfo = optional(
+    "min_score",
+    ParameterType::Number { min: 0.0, max: 1.0 },
+    "Lowest score from 0 to 1 that passes: the share of true statements, or (score - 1) / 4 [default: all statements, or `min`].",
+);
+
 pub(crate) const RUBRIC: KindInfo = KindInfo::new(
     "rubric",
     "A model judges the answer: all statements in `criteria` are true, or its `score` from 1 to 5 is at least `min`.",
@@ -57,6 +63,7 @@ pub(crate) const RUBRIC: KindInfo = KindInfo::new(
             ParameterType::Integer { min: 1, max: 5 },
             "With `score`: the lowest score that passes [default: 4].",
         ),
+        MIN_SCORE,
         PROMPT,
     ],
     "kind = \"rubric\"\nmodel = \"sim/judge\"\ncriteria = ['It names \"{{ expected }}\".', 'It names \"{{ country }}\".']\nprompt = \"Question: What is the capital of {{ country }}?\"",
@@ -65,6 +72,9 @@ pub(crate) const RUBRIC: KindInfo = KindInfo::new(
 impl Rubric {
     pub(crate) fn build(parameters: Parameters<'_>) -> Result<Rubric, Error> {
         let criterion = match parameters.one_of(&["criteria", "score"])? {
+            "score" if parameters.value("min").and(parameters.value("min_score")).is_some() => {
+                return Err(Error::new("min_score", "the check has either `min` or `min_score`"));
+            }
             "criteria" if parameters.value("min").is_some() => {
                 return Err(Error::new(
                     "min",
@@ -180,10 +190,12 @@ fn parse_checklist(reply: &str, statements: &[String]) -> Result<CheckFinding, I
             format!("not true: {statement}{}", in_parentheses(result.reason.as_deref()))
         })
         .collect();
-    Ok(match unmet.is_empty() {
+    let finding = match unmet.is_empty() {
         true => CheckFinding::new(true, "all statements are true"),
         false => CheckFinding::new(false, unmet.join("; ")),
-    })
+    };
+    let met = statements.len() - unmet.len();
+    Ok(finding.with_score(met as f64 / statements.len() as f64))
 }
 
 #[derive(Deserialize)]
@@ -200,7 +212,8 @@ fn parse_score(reply: &str, min: u64) -> Result<CheckFinding, InvalidReply> {
     }
     let evidence = (!evidence.is_empty()).then(|| start_of(evidence));
     let reason = in_parentheses(reason.or(evidence).as_deref());
-    Ok(CheckFinding::new(score >= min, format!("score {score}, expected at least {min}{reason}")))
+    let message = format!("score {score}, expected at least {min}{reason}");
+    Ok(CheckFinding::new(score >= min, message).with_score((score - 1) as f64 / 4.0))
 }
 
 /// Returns the start of the evidence, on one line.

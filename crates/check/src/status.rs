@@ -7,7 +7,7 @@ use bakeoff_core::{CheckResult, Status};
 pub struct CombinedResult {
     /// Passed iff every required check passed.
     pub status: Status,
-    /// Weighted share of the checks that passed.
+    /// Weighted mean of the scores of the checks.
     pub score: f64,
 }
 
@@ -16,11 +16,13 @@ pub fn combine_results(results: &[CheckResult]) -> CombinedResult {
     let passed = results.iter().all(|result| result.passed || !result.required);
     let total: f64 = results.iter().map(|result| result.weight).sum();
     // The sum of an empty iterator is -0.0; adding 0.0 normalizes the sign.
-    let earned: f64 =
-        results.iter().filter(|result| result.passed).map(|result| result.weight).sum::<f64>()
-            + 0.0;
+    let earned: f64 = results.iter().map(|result| result.weight * result.score).sum::<f64>() + 0.0;
     CombinedResult {
         status: if passed { Status::Passed } else { Status::Failed },
-        score: if total > 0.0 { earned / total } else { f64::from(u8::from(passed)) },
+        score: if total > 0.0 {
+            (earned / total).clamp(0.0, 1.0)
+        } else {
+            f64::from(u8::from(passed))
+        },
     }
 }

@@ -152,13 +152,22 @@ pub(crate) const LEVENSHTEIN: KindInfo = KindInfo::for_text(
 
 pub(crate) const SIMILARITY: KindInfo = KindInfo::for_text(
     "similarity",
-    "The similarity of the output and the value is at least `min`.",
+    "The similarity of the output and the value is at least `min_score`.",
     &[
         required("value", ParameterType::Template, "The reference text."),
         required("metric", ParameterType::Choice(Metric::NAMES), "Similarity metric, from 0 to 1."),
-        required("min", ParameterType::Number { min: 0.0, max: 1.0 }, "Minimum similarity."),
+        optional(
+            "min_score",
+            ParameterType::Number { min: 0.0, max: 1.0 },
+            "Minimum similarity; required unless `min` is given.",
+        ),
+        optional(
+            "min",
+            ParameterType::Number { min: 0.0, max: 1.0 },
+            "Minimum similarity; alias of `min_score`.",
+        ),
     ],
-    "kind = \"similarity\"\nmetric = \"token_f1\"\nvalue = \"{{ expected }} is the capital of {{ country }}\"\nmin = 0.8",
+    "kind = \"similarity\"\nmetric = \"token_f1\"\nvalue = \"{{ expected }} is the capital of {{ country }}\"\nmin_score = 0.8",
 );
 
 impl TextCheck {
@@ -202,7 +211,10 @@ impl TextCheck {
                     .text("metric")
                     .and_then(Metric::parse)
                     .ok_or_else(|| missing("metric"))?,
-                min: parameters.number("min").ok_or_else(|| missing("min"))?,
+                min: {
+                    let name = parameters.one_of(&["min_score", "min"])?;
+                    parameters.number(name).ok_or_else(|| missing(name))?
+                },
             },
             _ => return Ok(None),
         }))
@@ -266,6 +278,7 @@ impl TextCheck {
                     found >= *min,
                     format!("{name} is {found:.3}, expected at least {min}: {}", shown()),
                 )
+                .with_score(found)
             }
         })
     }

@@ -73,7 +73,10 @@ const OBJECT: &str =
 async fn valid_reply_is_a_single_call() {
     let mut judge = ScriptedJudge::new(&["It is polite.\n{\"score\": 4}"]);
     let finding = score().judge("Thank you.", &mut judge).await.unwrap();
-    assert_eq!(finding, CheckFinding::new(true, "score 4, expected at least 3 (It is polite.)"));
+    assert_eq!(
+        finding,
+        CheckFinding::new(true, "score 4, expected at least 3 (It is polite.)").with_score(0.75)
+    );
     let [conversation] = &judge.conversations[..] else { panic!("one call") };
     let [Message::System { .. }, Message::User { .. }] = &conversation[..] else {
         panic!("{conversation:?}")
@@ -234,7 +237,7 @@ async fn background_that_quotes_a_fence_does_not_open_one() {
 async fn pairwise_asks_both_orders_and_reasks_each_once() {
     let mut judge = ScriptedJudge::new(&["hm", "Response 1 is clearer.\n1", "hm", "2"]);
     let finding = pairwise().judge("answer", &mut judge).await.unwrap();
-    assert_eq!(finding, CheckFinding::new(true, "better than the reference"));
+    assert_eq!(finding, CheckFinding::new(true, "better than the reference").with_score(1.0));
     let prompts = judge.prompts();
     assert_eq!(prompts.len(), 4);
     assert!(prompts[0].find("answer").unwrap() < prompts[0].find("reference").unwrap());

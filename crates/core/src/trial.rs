@@ -211,18 +211,46 @@ pub enum ErrorKind {
 
 /// Result of one check.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "StoredCheckResult")]
 pub struct CheckResult {
     /// Id of the check, not its kind.
     pub check: String,
     /// Whether the check passed, with negation applied.
     pub passed: bool,
+    /// Score from 0 to 1, with negation applied; 0 or 1 unless the check is graded.
+    pub score: f64,
+    /// Whether the check measures a score instead of a condition.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub graded: bool,
     /// Whether the trial fails if the check fails.
     pub required: bool,
     /// Weight in the score.
     pub weight: f64,
     /// Reason of the failure; empty when the check passed.
-    #[serde(default, skip_serializing_if = "String::is_empty")]
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+}
+
+/// Form of a check result on disk. Versions before scores stored only whether a check passed.
+#[derive(Deserialize)]
+struct StoredCheckResult {
+    check: String,
+    passed: bool,
+    score: Option<f64>,
+    #[serde(default)]
+    graded: bool,
+    required: bool,
+    weight: f64,
+    #[serde(default)]
+    message: String,
+}
+
+impl From<StoredCheckResult> for CheckResult {
+    fn from(stored: StoredCheckResult) -> CheckResult {
+        let StoredCheckResult { check, passed, score, graded, required, weight, message } = stored;
+        let score = score.unwrap_or(f64::from(u8::from(passed)));
+        CheckResult { check, passed, score, graded, required, weight, message }
+    }
 }
 
 /// Result of a finished trial; the only input of aggregation.
@@ -230,9 +258,12 @@ pub struct CheckResult {
 pub struct TrialResult {
     /// Key of the trial.
     pub key: TrialKey,
+    /// Tags of the case.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tags: Vec<String>,
     /// Status of the trial.
     pub status: Status,
-    /// Weighted share of passed checks, from 0 to 1; absent unless judged.
+    /// Weighted mean of the scores of the checks, from 0 to 1; absent unless judged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<f64>,
     /// Results of the checks.
@@ -244,7 +275,17 @@ pub struct TrialResult {
 
 #[cfg(test)]
 mod tests {
+    use super::CheckResult;
     use super::Verdict::{self, Failed, Inconclusive, Passed};
+
+    #[test]
+    fn check_result_of_an_older_version_has_the_score_of_its_condition() {
+        for (passed, score) in [(true, 1.0), (false, 0.0)] {
+            let json = format!(r#"{{"check":"c","passed":{passed},"required":true,"weight":2.0}}"#);
+            let found: CheckResult = serde_json::from_str(&json).unwrap();
+            assert_eq!((found.score, found.graded, found.weight), (score, false, 2.0));
+        }
+    }
 
     #[test]
     fn worst_verdict_is_failed_then_inconclusive() {

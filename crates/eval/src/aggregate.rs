@@ -219,7 +219,7 @@ mod tests {
             .then(|| TrialError { kind: ErrorKind::Transient, message: "gone".to_owned() });
         let key = TrialKey { target: target.into(), case: case.into(), trial };
         let attempt = Attempt { error, ..Attempt::default() };
-        TrialResult { key, status, score: None, checks: Vec::new(), attempt }
+        TrialResult { key, tags: Vec::new(), status, score: None, checks: Vec::new(), attempt }
     }
 
     fn verdict(criteria: RunCriteria, statuses: &[(&str, u32, Status)]) -> TargetSummary {

@@ -37,6 +37,7 @@ struct TrialRecord {
 struct CheckRecord {
     check_name: String,
     passed: bool,
+    score: f64,
     message: Option<String>,
     required: bool,
     weight: f64,
@@ -105,6 +106,7 @@ fn record(result: &TrialResult) -> TrialRecord {
     let check = |check: &CheckResult| CheckRecord {
         check_name: check.check.clone(),
         passed: check.passed,
+        score: check.score,
         message: (!check.message.is_empty()).then(|| check.message.clone()),
         required: check.required,
         weight: check.weight,

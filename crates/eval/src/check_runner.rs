@@ -3,7 +3,7 @@
 use crate::attempt::sample;
 use crate::code_check::{CodeJudge, PythonWorkers};
 use crate::context::TrialContext;
-use crate::model_judge::{JudgeSpending, ModelJudge};
+use crate::model_judge::{JudgeCalls, ModelJudge};
 use bakeoff_check::{
     Check, CheckFinding, CheckKind, Inconclusive, combine_results, require_whole_output,
 };
@@ -14,6 +14,7 @@ use bakeoff_llm::{CallContext, Client, Retry};
 use bakeoff_pace::RunTag;
 use bakeoff_suite::{Case, CheckSpec, Suite, Target};
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 /// Callback before a judge's request is retried.
@@ -55,8 +56,18 @@ pub(crate) struct JudgeInput<'a> {
     pub(crate) key: &'a TrialKey,
     pub(crate) case: &'a Case,
     pub(crate) attempt: &'a Attempt,
+    /// Id of the check.
+    pub(crate) check: &'a str,
     /// Context of the calls of all judges.
     pub(crate) context: &'a CallContext<'a>,
+}
+
+/// The result of a checked trial.
+#[derive(Debug)]
+pub(crate) struct CheckedTrial {
+    pub(crate) result: TrialResult,
+    /// Prompts and replies of judges, for the trace.
+    pub(crate) judging: Vec<Value>,
 }
 
 /// Checks the attempt of a trial.
@@ -66,7 +77,7 @@ pub(crate) async fn judge_attempt(
     case: &Case,
     key: TrialKey,
     attempt: Attempt,
-) -> TrialResult {
+) -> CheckedTrial {
     let on_retry = |key: &TrialKey, retry: &Retry<'_>| context.emit_retry(key, retry);
     let runner = CheckRunner {
         suite: &context.suite,
@@ -79,7 +90,7 @@ pub(crate) async fn judge_attempt(
         stop: context.stop.clone(),
         on_retry: Some(&on_retry),
     };
-    runner.run_checks(target, case, key, attempt).await
+    runner.check_attempt(target, case, key, attempt).await
 }
 
 impl<'a> CheckRunner<'a> {
@@ -111,7 +122,7 @@ impl<'a> CheckRunner<'a> {
         key: TrialKey,
         attempt: Attempt,
     ) -> BoxFuture<'j, TrialResult> {
-        Box::pin(self.check_attempt(target, case, key, attempt))
+        Box::pin(async move { self.check_attempt(target, case, key, attempt).await.result })
     }
 
     async fn check_attempt(
@@ -120,15 +131,14 @@ impl<'a> CheckRunner<'a> {
         case: &Case,
         key: TrialKey,
         mut attempt: Attempt,
-    ) -> TrialResult {
-        let mut spent = JudgeSpending::default();
-        let checks = match attempt.error.take() {
-            Some(error) => Err(error),
-            None => self.check(target, case, &key, &attempt, &mut spent).await,
-        };
-        attempt.judge_usage = spent.usage;
-        attempt.judge_cost = spent.cost();
-        match checks {
+    ) -> CheckedTrial {
+        let mut calls = JudgeCalls::default();
+        let error = attempt.error.take();
+        let checks = self.check(target, case, &key, &attempt, error, &mut calls).await;
+        attempt.judge_usage = calls.usage;
+        attempt.judge_cost = calls.cost();
+        let tags = case.tags.clone();
+        let result = match checks {
             Ok(checks) => {
                 let mut combined = combine_results(&checks);
                 // Without checks, a program passes if it exits with 0.
@@ -137,28 +147,36 @@ impl<'a> CheckRunner<'a> {
                     combined.score = 0.0;
                 }
                 let score = Some(combined.score);
-                TrialResult { key, status: combined.status, score, checks, attempt }
+                TrialResult { key, tags, status: combined.status, score, checks, attempt }
             }
             Err(error) => {
                 attempt.error = Some(error);
-                TrialResult { key, status: Status::Error, score: None, checks: Vec::new(), attempt }
+                let (status, checks) = (Status::Error, Vec::new());
+                TrialResult { key, tags, status, score: None, checks, attempt }
             }
-        }
+        };
+        CheckedTrial { result, judging: calls.exchanges }
     }
 
-    /// Returns the results of all checks, or the error of the first check without a result.
+    /// Returns the results of all checks, or an error: that of the attempt, or of the first check without a
+    /// result.
     async fn check(
         &self,
         target: &Target,
         case: &Case,
         key: &TrialKey,
         attempt: &Attempt,
-        spent: &mut JudgeSpending,
+        error: Option<TrialError>,
+        calls: &mut JudgeCalls,
     ) -> Result<Vec<CheckResult>, TrialError> {
         let own = self.suite.case_checks(case).map_err(|error| check_error(error.to_string()))?;
         let applies = |check: &&CheckSpec| {
             check.applies_to(target.base()) && check.applies_to_tags(&case.tags)
         };
+        let specs: Vec<&CheckSpec> = self.suite.checks.iter().chain(&own).filter(applies).collect();
+        if let Some(error) = error.filter(|error| !is_checked(error, attempt, &specs)) {
+            return Err(error);
+        }
         let on_retry = |retry: &Retry<'_>| {
             if let Some(on_retry) = self.on_retry {
                 on_retry(key, retry);
@@ -173,14 +191,14 @@ impl<'a> CheckRunner<'a> {
             .cancel(self.cancel.clone())
             .stop(self.stop.clone())
             .on_retry(&on_retry);
-        let input = JudgeInput { key, case, attempt, context: &context };
         let mut results = Vec::new();
-        for spec in self.suite.checks.iter().chain(&own).filter(applies) {
+        for spec in specs {
             let check = spec
                 .for_case(&case.fields)
                 .map_err(|reason| check_error(format!("check `{}`: {reason}", spec.id)))?;
+            let input = JudgeInput { key, case, attempt, check: &spec.id, context: &context };
             let result =
-                self.run_check(&check, input, spent).await.map_err(|error| TrialError {
+                self.run_check(&check, input, calls).await.map_err(|error| TrialError {
                     message: self.redactor.scrub(format!("check `{}`: {}", spec.id, error.message)),
                     ..error
                 })?;
@@ -193,7 +211,7 @@ impl<'a> CheckRunner<'a> {
         &self,
         check: &Check,
         input: JudgeInput<'_>,
-        spent: &mut JudgeSpending,
+        calls: &mut JudgeCalls,
     ) -> Result<CheckResult, TrialError> {
         let unable = |reason: Inconclusive| check_error(reason.to_string());
         // Models and programs do not judge a truncated output.
@@ -202,12 +220,16 @@ impl<'a> CheckRunner<'a> {
         }
         let finding = match &check.kind {
             CheckKind::Local(_) => return check.run(input.attempt).map_err(unable),
-            CheckKind::Rubric(rubric) => self.models().judge_rubric(rubric, input, spent).await?,
+            CheckKind::Rubric(rubric) => self.models().judge_rubric(rubric, input, calls).await?,
             CheckKind::Pairwise(pairwise) => {
-                self.models().judge_pairwise(pairwise, input, spent).await?
+                self.models().judge_pairwise(pairwise, input, calls).await?
             }
-            CheckKind::Program(program) => self.code().run_program(program, input).await?,
-            CheckKind::Python(python) => self.code().run_python(python, input).await?,
+            CheckKind::Program(program) => {
+                self.code().run_program(program, check.min_score, input).await?
+            }
+            CheckKind::Python(python) => {
+                self.code().run_python(python, check.min_score, input).await?
+            }
         };
         // The finding may repeat a secret from the output.
         let message = self.redactor.scrub(finding.message);
@@ -215,7 +237,7 @@ impl<'a> CheckRunner<'a> {
     }
 
     fn models(&self) -> ModelJudge<'_> {
-        ModelJudge { suite: self.suite, client: self.client }
+        ModelJudge { suite: self.suite, client: self.client, redactor: self.redactor }
     }
 
     fn code(&self) -> CodeJudge<'_> {
@@ -226,6 +248,14 @@ impl<'a> CheckRunner<'a> {
             cancel: &self.cancel,
         }
     }
+}
+
+/// Returns whether a check takes the place of an error: the error is an exit code other than 0, and a check
+/// tests it, or there are no checks, so that the exit code decides.
+fn is_checked(error: &TrialError, attempt: &Attempt, specs: &[&CheckSpec]) -> bool {
+    let is_exit_code =
+        error.kind == ErrorKind::Process && attempt.exit_code.is_some_and(|code| code != 0);
+    is_exit_code && (specs.is_empty() || specs.iter().any(|spec| spec.examines_exit_code()))
 }
 
 /// Returns the error of a check without a result.

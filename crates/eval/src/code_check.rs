@@ -84,6 +84,7 @@ impl CodeJudge<'_> {
     pub(crate) async fn run_program(
         &self,
         check: &ProgramCheck,
+        min_score: Option<f64>,
         input: JudgeInput<'_>,
     ) -> Result<CheckFinding, TrialError> {
         let command = check.command.iter().map(Into::into).collect();
@@ -103,9 +104,8 @@ impl CodeJudge<'_> {
                 let expected = r#"expected a JSON object such as {"passed": true}"#;
                 Err(check_error(format!("the program printed nothing; {expected}{stderr}")))
             }
-            ExitReason::Exited(0) => {
-                parse_code_result(&finished.stdout).map_err(|error| check_error(error.to_string()))
-            }
+            ExitReason::Exited(0) => parse_code_result(&finished.stdout, min_score)
+                .map_err(|error| check_error(error.to_string())),
             ExitReason::Exited(code) => {
                 Err(check_error(format!("the program exited with code {code}{stderr}")))
             }
@@ -125,6 +125,7 @@ impl CodeJudge<'_> {
     pub(crate) async fn run_python(
         &self,
         check: &PythonCheck,
+        min_score: Option<f64>,
         input: JudgeInput<'_>,
     ) -> Result<CheckFinding, TrialError> {
         let facts = facts(input)?;
@@ -149,7 +150,7 @@ impl CodeJudge<'_> {
             .map_err(|error| check_error(format!("Python: not JSON: {error}")))?;
         match reply.get("error").and_then(Value::as_str) {
             Some(error) => Err(check_error(format!("Python: {}", tail(error)))),
-            None => parse_code_result(&reply.to_string())
+            None => parse_code_result(&reply.to_string(), min_score)
                 .map_err(|error| check_error(error.to_string())),
         }
     }

@@ -44,6 +44,8 @@ pub(crate) struct TrialContext {
     pub(crate) stop: CancellationToken,
     /// Cancels running trials.
     pub(crate) abort: CancellationToken,
+    /// Retries of a throttled program, if set on the command line.
+    pub(crate) max_program_retries: Option<u32>,
     /// Whether workspaces of trials that did not pass are kept.
     pub(crate) keep: bool,
     /// Persistent workers, by target.
@@ -80,6 +82,7 @@ impl TrialContext {
             // A token of its own: a reached deadline is no interrupt.
             stop: stopper.stop.child_token(),
             abort: stopper.abort.clone(),
+            max_program_retries: run.config.limits.max_retries,
             keep: run.config.keep,
             workers: attempt::workers(&run.suite, &folder.id, &work),
             work,

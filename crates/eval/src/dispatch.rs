@@ -151,6 +151,7 @@ pub(crate) fn panic_outcome(key: TrialKey, error: &JoinError) -> TrialOutcome {
     let message = format!("the trial's task failed: {error} [EVAL_PARALLEL_EXHAUSTION]");
     let result = TrialResult {
         key,
+        tags: Vec::new(),
         status: Status::Error,
         score: None,
         checks: Vec::new(),

@@ -4,19 +4,24 @@ use crate::attempt::describe_failure;
 use crate::check_runner::{JudgeInput, check_error};
 use bakeoff_check::judge::{Judge, JudgeCompletion, JudgeError};
 use bakeoff_check::{CheckFinding, Pairwise, Rubric};
-use bakeoff_core::{ErrorKind, FinishReason, Message, NanoDollars, Request, TrialError, Usage};
+use bakeoff_core::{
+    ErrorKind, FinishReason, Message, NanoDollars, Redactor, Request, TrialError, Usage,
+};
 use bakeoff_llm::{CallContext, Client, Model};
 use bakeoff_suite::{CacheScope, Suite};
+use serde_json::{Value, json};
 
-/// Usage and cost of the judges of a trial.
+/// Calls of the judges of a trial.
 #[derive(Debug, Default)]
-pub(crate) struct JudgeSpending {
+pub(crate) struct JudgeCalls {
     pub(crate) usage: Option<Usage>,
+    /// Prompt and reply of each call, without secrets.
+    pub(crate) exchanges: Vec<Value>,
     known: NanoDollars,
     is_unpriced: bool,
 }
 
-impl JudgeSpending {
+impl JudgeCalls {
     fn add(&mut self, usage: Usage, cost: Option<NanoDollars>) {
         *self.usage.get_or_insert_default() += usage;
         match cost {
@@ -35,6 +40,7 @@ impl JudgeSpending {
 pub(crate) struct ModelJudge<'a> {
     pub(crate) suite: &'a Suite,
     pub(crate) client: &'a Client,
+    pub(crate) redactor: &'a Redactor,
 }
 
 impl ModelJudge<'_> {
@@ -42,9 +48,9 @@ impl ModelJudge<'_> {
         &self,
         rubric: &Rubric,
         input: JudgeInput<'_>,
-        spent: &mut JudgeSpending,
+        calls: &mut JudgeCalls,
     ) -> Result<CheckFinding, TrialError> {
-        let mut judge = self.judge_call(&rubric.model, input, spent)?;
+        let mut judge = self.judge_call(&rubric.model, input, calls)?;
         rubric.judge(&input.attempt.output, &mut judge).await.map_err(judge_error)
     }
 
@@ -52,32 +58,61 @@ impl ModelJudge<'_> {
         &self,
         pairwise: &Pairwise,
         input: JudgeInput<'_>,
-        spent: &mut JudgeSpending,
+        calls: &mut JudgeCalls,
     ) -> Result<CheckFinding, TrialError> {
-        let mut judge = self.judge_call(&pairwise.model, input, spent)?;
+        let mut judge = self.judge_call(&pairwise.model, input, calls)?;
         pairwise.judge(&input.attempt.output, &mut judge).await.map_err(judge_error)
     }
 
     fn judge_call<'m>(
         &'m self,
-        name: &str,
+        name: &'m str,
         input: JudgeInput<'m>,
-        spent: &'m mut JudgeSpending,
+        calls: &'m mut JudgeCalls,
     ) -> Result<JudgeCall<'m>, TrialError> {
         let model = self.suite.judges.get(name);
         let model = model.ok_or_else(|| check_error(format!("there is no model `{name}`")))?;
         let cache = self.suite.settings.cache;
-        Ok(JudgeCall { client: self.client, model, context: input.context, cache, spent })
+        Ok(JudgeCall {
+            client: self.client,
+            name,
+            model,
+            check: input.check,
+            context: input.context,
+            cache,
+            redactor: self.redactor,
+            calls,
+        })
     }
 }
 
 /// Calls of one judge model for the checks of one attempt.
 struct JudgeCall<'m> {
     client: &'m Client,
+    /// Name of the judge in the suite.
+    name: &'m str,
     model: &'m Model,
+    /// Id of the check.
+    check: &'m str,
     context: &'m CallContext<'m>,
     cache: CacheScope,
-    spent: &'m mut JudgeSpending,
+    redactor: &'m Redactor,
+    calls: &'m mut JudgeCalls,
+}
+
+impl JudgeCall<'_> {
+    /// Records a prompt and its reply.
+    fn record(&mut self, messages: &[Message], reply: &str) {
+        let exchange = json!({
+            "check": self.check,
+            "model": self.name,
+            "messages": messages,
+            "reply": reply,
+        });
+        let text = self.redactor.scrub(exchange.to_string());
+        let exchange = serde_json::from_str(&text).unwrap_or_else(|_| json!({ "text": text }));
+        self.calls.exchanges.push(exchange);
+    }
 }
 
 impl Judge for JudgeCall<'_> {
@@ -93,9 +128,11 @@ impl Judge for JudgeCall<'_> {
                     CacheScope::Run => self.model.cost(&usage),
                     CacheScope::Shared | CacheScope::None => call.cost,
                 };
-                self.spent.add(usage, cost);
+                self.calls.add(usage, cost);
+                let text = call.response.text();
+                self.record(messages, &text);
                 Ok(JudgeCompletion {
-                    text: call.response.text(),
+                    text,
                     is_truncated: call.response.finish == FinishReason::Length,
                 })
             }

@@ -3,7 +3,7 @@
 use crate::Error;
 use crate::aggregate::{Aggregate, RunCriteria};
 use crate::case_files::CaseFiles;
-use crate::check_runner::judge_attempt;
+use crate::check_runner::{CheckedTrial, judge_attempt};
 use crate::context::TrialContext;
 use crate::folder::RunFolder;
 use crate::recorder::Recorder;
@@ -173,7 +173,8 @@ fn check_again(
     let context = Arc::clone(context);
     Ok(async move {
         let target = &context.suite.targets[target];
-        let result = judge_attempt(&context, target, &case, result.key, result.attempt).await;
+        let CheckedTrial { result, .. } =
+            judge_attempt(&context, target, &case, result.key, result.attempt).await;
         TrialOutcome { result, written: Ok(()) }
     })
 }

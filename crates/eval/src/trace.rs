@@ -29,8 +29,8 @@ impl Trace {
         Trace { request: Some(request), response, ..Trace::default() }
     }
 
-    /// Returns the contents of the file.
-    pub(crate) fn to_lines(&self, result: &TrialResult) -> Vec<u8> {
+    /// Returns the contents of the file. `judging` has the prompts and replies of judges.
+    pub(crate) fn to_lines(&self, result: &TrialResult, judging: Vec<Value>) -> Vec<u8> {
         let mut lines = Vec::new();
         let is_agent = result.attempt.transcript.is_some();
         let named = |part: &Option<Value>, name: &str| {
@@ -47,12 +47,21 @@ impl Trace {
         if is_agent {
             let prompt = self.request.as_ref().map(|request| &request["prompt"]);
             let mut events = agent_events(prompt, &result.attempt);
+            let judged = |mut exchange: Value| {
+                exchange["type"] = "judge".into();
+                exchange
+            };
             events.extend(self.extra.iter().map(
                 |(turn, extra)| json!({"type": "response_extra", "turn": turn, "extra": extra}),
             ));
+            events.extend(judging.into_iter().map(judged));
             for (seq, payload) in events.iter().enumerate() {
                 push_line(&mut lines, &json!({ "seq": seq, "payload": payload }));
             }
+        } else {
+            judging
+                .iter()
+                .for_each(|exchange| push_line(&mut lines, &json!({ "judge": exchange })));
         }
         lines
     }

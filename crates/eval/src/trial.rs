@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::attempt::{AttemptOutput, attempt};
-use crate::check_runner::judge_attempt;
+use crate::check_runner::{CheckedTrial, judge_attempt};
 use crate::context::TrialContext;
 use bakeoff_agent::{Workspace, is_exhaustion};
 use bakeoff_core::{Attempt, ErrorKind, Status, TrialError, TrialKey, TrialResult};
@@ -58,12 +58,13 @@ pub(crate) async fn execute_trial(
         attempt(&context, target, &case, &key).await;
     attempt.timing.started_ms = started_ms;
     attempt.timing.elapsed_ms = milliseconds(started.elapsed());
-    let result = judge_attempt(&context, target, &case, key, attempt).await;
+    let CheckedTrial { result, judging } =
+        judge_attempt(&context, target, &case, key, attempt).await;
     let artifacts = context.suite.settings.artifacts;
     if artifacts == Artifacts::None && workspace.is_none() {
         return TrialOutcome { result, written: Ok(()) };
     }
-    let trace = trace.to_lines(&result);
+    let trace = trace.to_lines(&result, judging);
     let context = Arc::clone(&context);
     let write = move || {
         let mut result = result;
@@ -119,11 +120,14 @@ mod tests {
     fn outcome(code: i32) -> TrialOutcome {
         let result = TrialResult {
             key: TrialKey { target: "t".into(), case: "c".into(), trial: 1 },
+            tags: Vec::new(),
             status: Status::Passed,
             score: Some(1.0),
             checks: vec![CheckResult {
                 check: "c".to_owned(),
                 passed: true,
+                score: 1.0,
+                graded: false,
                 required: true,
                 weight: 1.0,
                 message: String::new(),

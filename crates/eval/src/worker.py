@@ -2,6 +2,7 @@
 
 import inspect
 import json
+import numbers
 import os
 import runpy
 import sys
@@ -46,9 +47,18 @@ def verdict(request):
         result = call(found, [output, case, attempt])
     if isinstance(result, bool):
         return {"passed": result}
-    if isinstance(result, dict) and isinstance(result.get("passed"), bool):
-        return result
-    return {"error": "the result is %.200r, neither True, False nor a dict with `passed`" % (result,)}
+    if isinstance(result, numbers.Real):
+        result = {"score": result}
+    if not isinstance(result, dict) or not ("passed" in result or "score" in result):
+        expected = "neither True, False, a score nor a dict with `passed` or `score`"
+        return {"error": "the result is %.200r, %s" % (result, expected)}
+    if isinstance(result.get("score"), numbers.Real):
+        # Numbers of other libraries are no JSON, and neither is "not a number".
+        score = float(result["score"])
+        if not 0 <= score <= 1:
+            return {"error": "the score %s is not from 0 to 1" % score}
+        result = {**result, "score": score}
+    return result
 
 
 for line in sys.stdin:

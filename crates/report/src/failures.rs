@@ -149,6 +149,8 @@ mod tests {
         let check = CheckResult {
             check: "contains".to_owned(),
             passed: false,
+            score: 0.0,
+            graded: false,
             required: true,
             weight: 1.0,
             message: message.to_owned(),
@@ -157,6 +159,7 @@ mod tests {
             .then(|| TrialError { kind: ErrorKind::Transient, message: message.to_owned() });
         TrialResult {
             key: TrialKey { target: "small".into(), case: case.into(), trial: 1 },
+            tags: Vec::new(),
             status,
             score: None,
             checks: vec![check],

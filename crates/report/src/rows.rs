@@ -7,7 +7,7 @@ use std::io::Write;
 /// CSV writer for trials.
 pub struct CsvRows<W: Write>(csv::Writer<W>);
 
-const COLUMNS: [&str; 14] = [
+const COLUMNS: [&str; 15] = [
     "target",
     "case",
     "trial",
@@ -20,6 +20,7 @@ const COLUMNS: [&str; 14] = [
     "cached",
     "retries",
     "failed_checks",
+    "check_scores",
     "error",
     "output",
 ];
@@ -39,6 +40,8 @@ impl<W: Write> CsvRows<W> {
         let failed_check = |check: &&CheckResult| !check.passed;
         let failed_checks: Vec<&str> =
             result.checks.iter().filter(failed_check).map(|check| check.check.as_str()).collect();
+        let check_scores: Vec<String> =
+            result.checks.iter().map(|check| format!("{}={}", check.check, check.score)).collect();
         let error = attempt.error.as_ref().map_or("", |error| error.message.as_str());
         self.0
             .write_record([
@@ -54,6 +57,7 @@ impl<W: Write> CsvRows<W> {
                 if attempt.cached { "true" } else { "false" },
                 &attempt.timing.retries.to_string(),
                 &failed_checks.join(" "),
+                &check_scores.join(" "),
                 error,
                 &attempt.output,
             ])

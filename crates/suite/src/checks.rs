@@ -35,6 +35,7 @@ pub struct CheckSpec {
     negate: bool,
     required: bool,
     weight: f64,
+    min_score: Option<f64>,
     kind: &'static KindInfo,
     parameters: CheckParameters,
 }
@@ -56,6 +57,11 @@ impl CheckSpec {
     /// Returns whether the check applies to cases with these tags.
     pub fn applies_to_tags(&self, tags: &[String]) -> bool {
         self.tags.is_empty() || self.tags.iter().any(|tag| tags.contains(tag))
+    }
+
+    /// Returns whether the check tests the exit code of a program.
+    pub fn examines_exit_code(&self) -> bool {
+        self.kind.name == "exit_code"
     }
 
     /// Returns the number of judge calls per output.
@@ -89,6 +95,7 @@ impl CheckSpec {
             negate: self.negate,
             required: self.required,
             weight: self.weight,
+            min_score: self.min_score,
         })
     }
 
@@ -227,6 +234,7 @@ impl CheckReader {
             negate: table.get("negate").and_then(Value::as_bool).unwrap_or(false),
             required: table.get("required").and_then(Value::as_bool).unwrap_or(true),
             weight: table.get("weight").and_then(Value::as_f64).unwrap_or(1.0),
+            min_score: table.get("min_score").and_then(Value::as_f64),
             kind,
             parameters: self.parameters(kind, table)?,
         };

@@ -115,7 +115,7 @@ fn agent_rejected_by_its_provider_is_an_error() {
                 json!({"type": "text", "part": {"text": "The server says 429 Too Many Requests."}}),
             ]),
         );
-    let output = dir.run(&["run"]);
+    let output = dir.run(&["run", "--max-retries", "0"]);
     assert_eq!(output.code, 1, "{}", output.transcript());
     let printed: Vec<String> = dir
         .trials()

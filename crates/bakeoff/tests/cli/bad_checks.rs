@@ -87,7 +87,7 @@ min = 2
     23 | min = 2
        |       ^
        |
-       = help: `min`: minimum similarity.
+       = help: `min`: minimum similarity; alias of `min_score`.
     error: 6 problems; nothing was called
     "#);
 }

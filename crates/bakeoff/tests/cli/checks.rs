@@ -355,11 +355,81 @@ expression = "case['id'] in 'ab' and any(word == 'It' for word in output.split()
 }
 
 #[test]
+fn scores_of_code_are_kept_and_weighted() {
+    let dir = test_dir(
+        r#"
+[[check]]
+kind = "python"
+expression = "{'passed': True, 'score': 0.9}"
+weight = 3
+[[check]]
+kind = "python"
+id = "low"
+expression = "0.25"
+required = false
+[[check]]
+kind = "python"
+id = "enough"
+expression = "0.25"
+min_score = 0.25
+[[check]]
+kind = "program"
+command = ["echo", "0.75"]
+[[check]]
+kind = "contains"
+value = "It"
+"#,
+    );
+    let output = dir.run(&["run", "--csv", "out.csv", "--jsonl", "out.jsonl"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let trial = dir.trials().remove(0);
+    let checks = trial["checks"].as_array().unwrap();
+    let scores: Vec<(bool, f64)> = checks
+        .iter()
+        .map(|check| (check["passed"].as_bool().unwrap(), check["score"].as_f64().unwrap()))
+        .collect();
+    assert_eq!(scores, [(true, 0.9), (false, 0.25), (true, 0.25), (true, 0.75), (true, 1.0)]);
+    // (3 · 0.9 + 0.25 + 0.25 + 0.75 + 1) / 7
+    let score = trial["score"].as_f64().unwrap();
+    assert!((score - 4.95 / 7.0).abs() < 1e-9, "{score}");
+    let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+    let csv = read("out.csv");
+    assert!(csv.contains("python=0.9 low=0.25 enough=0.25 program=0.75 contains=1"), "{csv}");
+    assert!(csv.lines().next().unwrap().contains(",check_scores,"), "{csv}");
+    let row: serde_json::Value =
+        serde_json::from_str(read("out.jsonl").lines().next().unwrap()).unwrap();
+    assert_eq!((&row["score"], &row["checks"]), (&trial["score"], &trial["checks"]));
+    let stored = std::fs::read(dir.run_folder().join("a/trial-1/result.json")).unwrap();
+    let stored: serde_json::Value = serde_json::from_slice(&stored).unwrap();
+    assert_eq!(stored["checks"], trial["checks"]);
+}
+
+#[test]
+fn prompts_and_replies_of_judges_are_in_the_trace() {
+    let dir = test_dir(
+        "[[check]]\nid = \"kind\"\nkind = \"rubric\"\nmodel = \"sim/judge\"\ncriteria = [\"It is kind.\", 'It names \"Paris\".']\nmin_score = 0.5\n",
+    );
+    let output = dir.run(&["run", "--json"]);
+    let trace = std::fs::read_to_string(dir.run_folder().join("a/trial-1/trace.jsonl")).unwrap();
+    let judge: Vec<serde_json::Value> = trace
+        .lines()
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
+        .filter_map(|line| line.get("judge").cloned())
+        .collect();
+    assert_eq!(judge.len(), 1, "{}\n{trace}", output.transcript());
+    assert_eq!((&judge[0]["check"], &judge[0]["model"]), (&"kind".into(), &"sim/judge".into()));
+    assert!(judge[0]["messages"].to_string().contains("It is Paris."), "{}", judge[0]);
+    assert!(judge[0]["reply"].as_str().unwrap().contains("verdicts"), "{}", judge[0]);
+}
+
+#[test]
 fn python_without_a_verdict_makes_the_trial_an_error() {
     for (expression, reason) in [
         ("output.gone", "Python: AttributeError"),
         ("1 +", "Python: SyntaxError"),
-        ("len(output)", "Python: the result is 12, neither True"),
+        ("output", "Python: the result is 'It is Paris.', neither True"),
+        ("len(output)", "Python: the score 12.0 is not from 0 to 1"),
+        ("float('nan')", "Python: the score nan is not from 0 to 1"),
         ("exit(4)", "Python: ended without an answer (exit code 4)"),
         ("__import__('time').sleep(600)", "Python: no answer within 0.5 s"),
     ] {

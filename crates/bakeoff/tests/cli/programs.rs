@@ -256,3 +256,83 @@ fn exhausted_file_descriptors_fail_trials_but_not_the_run() {
         (target["pass_count"].as_u64().unwrap(), target["errors"].as_u64().unwrap());
     assert!(passed > 0 && errors > 0 && passed + errors == 64, "{target}");
 }
+
+/// Returns the status, error kind and error message of the only trial.
+fn outcome(dir: &TestDir) -> (String, String, String) {
+    let trial = dir.trials().remove(0);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let error = &trial["attempt"]["error"];
+    (text(&trial["status"]), text(&error["kind"]), text(&error["message"]))
+}
+
+const NEGATED: &str = "[[check]]\nkind = \"contains\"\nvalue = \"bad\"\nnegate = true\n";
+
+#[test]
+fn program_that_cannot_do_its_work_is_an_error_and_passes_no_negated_check() {
+    let suite = suite("", r#"["python3", "nofile.py"]"#, &format!("{CASE}{NEGATED}"));
+    let dir = TestDir::with_suite(&suite);
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    let (status, kind, message) = outcome(&dir);
+    assert_eq!((status.as_str(), kind.as_str()), ("error", "process"));
+    assert!(
+        message.starts_with("exited with code 2: ") && message.contains("nofile.py"),
+        "{message}"
+    );
+}
+
+#[test]
+fn exit_code_is_a_result_if_a_check_tests_it_or_there_is_no_other() {
+    let exit_code = "[[check]]\nkind = \"exit_code\"\nvalue = 7\n";
+    for (checks, code, status) in [
+        (exit_code.to_owned(), 0, "passed"),
+        (format!("{exit_code}{NEGATED}"), 0, "passed"),
+        (exit_code.replace('7', "0"), 1, "failed"),
+        (String::new(), 1, "failed"),
+    ] {
+        let dir = TestDir::with_suite(&suite("", &shell("exit 7"), &format!("{CASE}{checks}")));
+        let output = dir.run(&["run"]);
+        assert_eq!(output.code, code, "{checks}\n{}", output.transcript());
+        assert_eq!(outcome(&dir), (status.to_owned(), String::new(), String::new()), "{checks}");
+    }
+}
+
+#[test]
+fn added_exit_code_check_decides_about_stored_outputs() {
+    let without = suite("", &shell("exit 7"), &format!("{CASE}{NEGATED}"));
+    let dir = TestDir::with_suite(&without);
+    assert_eq!(dir.run(&["run"]).code, 3);
+    let with = format!("{without}[[check]]\nkind = \"exit_code\"\nvalue = 7\n");
+    let dir = dir.write("bakeoff.toml", with);
+    let output = dir.run(&["score"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+}
+
+#[test]
+fn throttled_program_is_retried() {
+    // The workspace of each attempt is new, so the attempts are counted elsewhere.
+    let script = "import os, sys\npath = os.environ['HOME'] + '/tries'\nopen(path, 'a').write('x')\nif os.path.getsize(path) == 1:\n    print('openai.RateLimitError: Error code: 429', file=sys.stderr)\n    sys.exit(1)\nprint('fine')\n";
+    let more = format!("workspace = \"box\"\n{CASE}{NEGATED}");
+    let dir = TestDir::with_suite(&suite("", r#"["python3", "agent.py"]"#, &more))
+        .with("box/agent.py", script);
+    let output = dir.run(&["run", "--json"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let trial = dir.trials().remove(0);
+    assert_eq!(
+        (trial_output(&trial), &trial["attempt"]["timing"]["retries"]),
+        ("fine\n", &1.into())
+    );
+    let retry = output.events().into_iter().find(|event| event["event"] == "retry").unwrap();
+    assert!(retry["reason"].as_str().unwrap().contains("RateLimitError"), "{retry}");
+}
+
+#[test]
+fn program_that_stays_throttled_is_an_error() {
+    let script = "echo 'RateLimitError: 429' >&2; exit 1";
+    for checks in [NEGATED, "[[check]]\nkind = \"exit_code\"\n", ""] {
+        let dir = TestDir::with_suite(&suite("", &shell(script), &format!("{CASE}{checks}")));
+        let output = dir.run(&["run", "--max-retries", "0"]);
+        assert_eq!(output.code, 3, "{checks}\n{}", output.transcript());
+        assert_eq!(outcome(&dir).1, "rate_limit");
+    }
+}

@@ -83,7 +83,7 @@ fn failed_worker_is_replaced() {
 fn worker_can_report_an_error() {
     let answer = "kinds = {'plain': 'no luck', 'kind': {'kind': 'rate_limit', 'message': 'slow down'}, 'odd': {'kind': 'zzz', 'x': 1}}\nanswer = {'id': id, 'error': kinds[case['word']]}";
     let dir = test_dir("max_error_rate = 1", answer, &words(&["plain", "kind", "odd"]));
-    assert_eq!(dir.run(&["run"]).code, 3);
+    assert_eq!(dir.run(&["run", "--max-retries", "0"]).code, 3);
     assert_eq!(
         outcomes(&dir),
         ["rate_limit: slow down", r#"process: {"kind":"zzz","x":1}"#, "process: no luck"]

@@ -3,7 +3,8 @@
 use crate::{build_kind, expect_error};
 use bakeoff_check::judge::{BetterResponse, JudgeQuestion};
 use bakeoff_check::{
-    CheckKind, PairOrder, Pairwise, ReferenceComparison, Rubric, parse_code_result,
+    Check, CheckFinding, CheckKind, PairOrder, Pairwise, ReferenceComparison, Rubric,
+    parse_code_result,
 };
 
 fn rubric(lines: &str) -> Rubric {
@@ -139,12 +140,77 @@ fn invalid_parameters_are_rejected() {
 
 #[test]
 fn results_of_code_are_parsed() {
-    let parse = |json: &str| parse_code_result(json);
+    let parse = |json: &str| parse_code_result(json, None);
     assert!(parse(r#" {"passed": true}"#).unwrap().holds);
     let failed = parse(r#"{"passed": false, "score": 0.25, "message": "too long"}"#).unwrap();
     assert_eq!((failed.holds, failed.message.as_str()), (false, "too long"));
     assert_eq!(parse(r#"{"passed": false, "score": 0.25}"#).unwrap().message, "score 0.25");
-    for json in ["", "true", r#"{"passed": 1}"#, r#"{"ok": true}"#, r#"{"passed": true} x"#] {
+    for json in [
+        "",
+        "\"yes\"",
+        "1.5",
+        "-0.1",
+        r#"{"passed": 1}"#,
+        r#"{"passed": true, "score": 7}"#,
+        r#"{"message": "fine"}"#,
+        r#"{"ok": true}"#,
+        r#"{"passed": true} x"#,
+    ] {
         assert!(parse(json).unwrap_err().to_string().contains("invalid result"), "{json}");
     }
+}
+
+#[test]
+fn scores_of_code_are_kept_and_decide_without_passed() {
+    for (json, min_score, holds, score) in [
+        ("true", None, true, None),
+        ("false", None, false, None),
+        ("0.5", None, true, Some(0.5)),
+        ("0.49", None, false, Some(0.49)),
+        ("0.49", Some(0.4), true, Some(0.49)),
+        ("1", Some(1.0), true, Some(1.0)),
+        (r#"{"score": 0.2, "message": "thin"}"#, None, false, Some(0.2)),
+        (r#"{"passed": true, "score": 0.2}"#, None, true, Some(0.2)),
+        (r#"{"passed": true, "score": 0.2}"#, Some(0.3), false, Some(0.2)),
+        (r#"{"passed": false, "score": 0.9}"#, Some(0.3), false, Some(0.9)),
+    ] {
+        let found = parse_code_result(json, min_score).unwrap();
+        assert_eq!((found.holds, found.score), (holds, score), "{json} {min_score:?}");
+    }
+    let low = parse_code_result("0.1", Some(0.3)).unwrap();
+    assert_eq!(low.message, "score 0.1, expected at least 0.3");
+}
+
+#[test]
+fn judged_kinds_have_scores() {
+    let list = rubric("criteria = ['It is short.', 'It is kind.']");
+    let reply = r#"{"verdicts": [{"criterion": 1, "met": true}, {"criterion": 2, "met": false}]}"#;
+    assert_eq!(list.parse(reply).unwrap().score, Some(0.5));
+    for (stars, score) in [(1, 0.0), (2, 0.25), (4, 0.75), (5, 1.0)] {
+        let reply = format!("{{\"score\": {stars}}}");
+        assert_eq!(rubric("score = 'Kind?'").parse(&reply).unwrap().score, Some(score));
+    }
+    use ReferenceComparison::{Better, Worse};
+    for (one, other, score) in [(Better, Better, 1.0), (Better, Worse, 0.5), (Worse, Worse, 0.0)] {
+        assert_eq!(pairwise("").conclude(one, other).score, Some(score));
+    }
+}
+
+#[test]
+fn min_score_replaces_the_condition_of_a_kind() {
+    let lines = "kind = 'rubric'\nmodel = 'm'\ncriteria = ['It is short.', 'It is kind.']";
+    let with = |min_score, negate| Check { min_score, ..crate::check(lines, negate) };
+    let half = CheckFinding::new(false, "not true: It is kind.").with_score(0.5);
+    let conclude = |check: Check| {
+        let result = check.conclude(half.clone());
+        (result.passed, result.score, result.graded)
+    };
+    assert_eq!(conclude(with(None, false)), (false, 0.5, true));
+    assert_eq!(conclude(with(Some(0.5), false)), (true, 0.5, true));
+    assert_eq!(conclude(with(Some(0.6), false)), (false, 0.5, true));
+    let high = CheckFinding::new(true, "score 5").with_score(0.75);
+    let negated = with(None, true).conclude(high.clone());
+    assert_eq!((negated.passed, negated.score), (false, 0.25));
+    let strict = with(Some(0.8), false).conclude(high);
+    assert_eq!(strict.message, "score 0.750, `min_score` is 0.8: score 5");
 }

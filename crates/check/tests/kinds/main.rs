@@ -29,7 +29,7 @@ fn build_kind(lines: &str) -> Result<CheckKind, Error> {
 
 fn check(lines: &str, negate: bool) -> Check {
     let kind = build_kind(lines).unwrap_or_else(|error| panic!("{lines}: {error}"));
-    Check { id: "the check".to_owned(), kind, negate, required: true, weight: 1.0 }
+    Check { id: "the check".to_owned(), kind, negate, required: true, weight: 1.0, min_score: None }
 }
 
 fn attempt_with(output: &str) -> Attempt {

@@ -6,6 +6,7 @@ mod chain;
 mod model;
 mod program;
 mod service;
+mod throttling;
 mod worker;
 mod workspace;
 
@@ -14,20 +15,21 @@ pub(crate) use worker::{has_workers, workers};
 
 use crate::context::TrialContext;
 use crate::trace::Trace;
-use crate::trial::failed;
+use crate::trial::{failed, milliseconds};
 use bakeoff_agent::Workspace;
-use bakeoff_core::{Attempt, ErrorKind, Redactor, ToolUse, TrialKey};
+use bakeoff_core::{Attempt, ErrorKind, Event, Redactor, ToolUse, TrialError, TrialKey};
 use bakeoff_llm::Ordinals;
 use bakeoff_suite::{Case, Target, TargetKind};
 use model::ModelPrompt;
 use serde_json::{Value, json};
 use std::time::Duration;
+use throttling::{DEFAULT_RETRIES, RetryLimits, retry_throttled};
 
 /// Deepest nesting of stored tool arguments: reading a journal record back is limited in depth.
 const MAX_DEPTH: usize = 64;
 
 /// The input of a trial.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct TrialInput<'a> {
     pub(crate) prompt: String,
     pub(crate) case: &'a Case,
@@ -88,10 +90,26 @@ pub(crate) async fn attempt(
                 "prompt": context.redactor.scrub(input.prompt.clone()),
                 "command": arguments.map(|argument| context.redactor.scrub(argument)).collect::<Vec<_>>(),
             });
-            let mut output = match context.workers.get(&target.name) {
-                Some(workers) => worker::call_worker(context, workers, input).await.into(),
-                None => program::run_program(context, program, input).await,
+            let run = || async {
+                match context.workers.get(&target.name) {
+                    Some(workers) => {
+                        worker::call_worker(context, workers, input.clone()).await.into()
+                    }
+                    None => program::run_program(context, program, input.clone()).await,
+                }
             };
+            let retries = context.max_program_retries.unwrap_or(DEFAULT_RETRIES);
+            let limits = RetryLimits { retries, timeout };
+            let on_retry = |delay: Duration, error: &TrialError| {
+                // A full channel drops the event; the retry takes place anyway.
+                let _ = context.events.try_send(Event::Retry {
+                    key: key.clone(),
+                    delay_ms: milliseconds(delay),
+                    reason: error.message.clone(),
+                });
+            };
+            let retried = retry_throttled(key, limits, &context.stop, run, on_retry);
+            let mut output = retried.await;
             let artifacts = context.suite.settings.artifacts;
             output.trace = Trace::new(artifacts, request, &output.attempt);
             output

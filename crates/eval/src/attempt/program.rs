@@ -1,5 +1,6 @@
 //! Program targets: a program or coding agent that is started for each trial.
 
+use super::throttling::classify_throttling;
 use super::workspace::{add_files, create_workspace, read_files, workspace_environment};
 use super::{AttemptOutput, TrialInput, redact_tool_uses, trial_id};
 use crate::context::TrialContext;
@@ -124,9 +125,9 @@ fn program_attempt(
         ExitReason::Exited(code) => Some(code),
         _ => None,
     };
-    let error = exit_error(exit_reason, timeout).or_else(|| {
-        agent_output.as_ref().and_then(|output| agent_error(output, exit_code, &stderr))
-    });
+    let error = exit_error(exit_reason, timeout)
+        .or_else(|| agent_output.as_ref().and_then(provider_error))
+        .or_else(|| code_error(agent_output.as_ref(), exit_code?, &stderr));
     let scrub = |text: String| context.redactor.scrub(text);
     let mut attempt = Attempt {
         stderr: scrub(stderr),
@@ -173,26 +174,31 @@ fn exit_error(ended: ExitReason, timeout: Duration) -> Option<TrialError> {
     Some(TrialError { kind, message })
 }
 
-/// Returns an error when a coding agent stopped for a reason other than its work: its provider rejected
-/// requests, or it exited without an answer.
-fn agent_error(output: &AgentOutput, exit_code: Option<i32>, stderr: &str) -> Option<TrialError> {
-    let error = |kind, message| Some(TrialError { kind, message });
-    if let Some(problem) = &output.problem
-        && let Some(kind) = classify_failure(problem)
-    {
-        return error(kind, format!("the agent stopped: {problem}"));
-    }
-    if exit_code == Some(0) || output.answer.is_some() || output.hit_own_limit() {
+/// Returns an error when a coding agent stopped because its provider rejected requests.
+fn provider_error(output: &AgentOutput) -> Option<TrialError> {
+    let problem = output.problem.as_deref()?;
+    let kind = classify_failure(problem)?;
+    Some(TrialError { kind, message: format!("the agent stopped: {problem}") })
+}
+
+/// Returns the error of an exit code other than 0: a program that did not do its work says nothing about its
+/// answers. A check of the exit code takes its place (see `check_runner`). An agent that stopped at a limit
+/// of its own settings has done its work.
+fn code_error(agent: Option<&AgentOutput>, exit_code: i32, stderr: &str) -> Option<TrialError> {
+    if exit_code == 0 || agent.is_some_and(AgentOutput::hit_own_limit) {
         return None;
     }
     let end = last_characters(stderr.trim(), MAX_QUOTED_CHARS);
-    let reason = output.problem.as_deref().unwrap_or(end);
-    let code = exit_code.unwrap_or_default();
+    let problem = agent.and_then(|output| output.problem.as_deref());
+    let reason = problem.unwrap_or(end);
+    let has_no_answer = agent.is_some_and(|output| output.answer.is_none());
+    let agent_failure = has_no_answer.then(|| classify_failure(reason)).flatten();
+    let kind = classify_throttling(stderr).or(agent_failure).unwrap_or(ErrorKind::Process);
+    let missing = if has_no_answer { " and without an answer" } else { "" };
     let colon = if reason.is_empty() { "" } else { ": " };
-    error(
-        classify_failure(reason).unwrap_or(ErrorKind::Process),
-        format!("the agent exited with code {code} and without an answer{colon}{reason}"),
-    )
+    let subject = if agent.is_some() { "the agent " } else { "" };
+    let message = format!("{subject}exited with code {exit_code}{missing}{colon}{reason}");
+    Some(TrialError { kind, message })
 }
 
 fn last_characters(text: &str, count: usize) -> &str {

@@ -1,6 +1,7 @@
 //! Program targets with `protocol = "jsonl"`: persistent workers with one JSON line per trial.
 
 use super::program::role_variables;
+use super::throttling::classify_throttling;
 use super::{TrialInput, redact_tool_uses, trial_id};
 use crate::context::TrialContext;
 use crate::trial::{failed, milliseconds};
@@ -181,9 +182,11 @@ fn describe_error(error: &WorkerError) -> (ErrorKind, String) {
         WorkerError::Start(start) if start.is_exhaustion() => {
             (ErrorKind::Process, format!("{start} [EVAL_PARALLEL_EXHAUSTION]"))
         }
-        WorkerError::Start(_) | WorkerError::Exited { .. } => {
-            (ErrorKind::Process, error.to_string())
+        WorkerError::Exited { stderr, .. } => {
+            let kind = classify_throttling(stderr).unwrap_or(ErrorKind::Process);
+            (kind, error.to_string())
         }
+        WorkerError::Start(_) => (ErrorKind::Process, error.to_string()),
         WorkerError::TimedOut { .. } => {
             (ErrorKind::Timeout, format!("{error} [EVAL_CASE_TIMEOUT]"))
         }

@@ -42,7 +42,14 @@ async fn first_answer_that_passes_the_program_wins() {
 fn check(kind: &str, parameters: serde_json::Value) -> Arc<Check> {
     let parameters = parameters.as_object().unwrap();
     let kind = CheckKind::build(kind, parameters).unwrap();
-    Arc::new(Check { id: "c".to_owned(), kind, negate: false, required: true, weight: 1.0 })
+    Arc::new(Check {
+        id: "c".to_owned(),
+        kind,
+        negate: false,
+        required: true,
+        weight: 1.0,
+        min_score: None,
+    })
 }
 
 #[tokio::test]

@@ -63,7 +63,7 @@ pub(crate) struct LimitArguments {
     /// Waits that providers announce, for `auto`: `test` sends single requests before their end, `strict` none [default: from the suite, or test]
     #[arg(long, value_name = "MODE", value_parser = ["test", "strict"], ignore_case = true)]
     pub(crate) retry_after: Option<String>,
-    /// Maximum number of retries per call [default: 8 after errors, unlimited until the timeout if throttled]
+    /// Maximum number of retries per call, and of a throttled program [default: 8 after errors, unlimited until the timeout if throttled; 5 for programs]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) max_retries: Option<u32>,
     /// Timeout of a model call including its retries, and of a program, agent, service or model with tools that has no `timeout_seconds` of its own [default: from the suite, or 600]

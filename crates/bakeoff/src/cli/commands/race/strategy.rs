@@ -63,7 +63,14 @@ impl RaceSetup {
                 let kind = CheckKind::build("regex", &parameters)
                     .map_err(|error| invalid_pattern("--expect", &error))?;
                 let id = "expect".to_owned();
-                Arc::new(Check { id, kind, negate: false, required: true, weight: 1.0 })
+                Arc::new(Check {
+                    id,
+                    kind,
+                    negate: false,
+                    required: true,
+                    weight: 1.0,
+                    min_score: None,
+                })
             }
             (None, command) => Arc::new(ProgramVerifier::new(shell(command.as_deref())?)),
         };
