@@ -1,9 +1,10 @@
-//! Durable files: an append-only journal of JSON lines that survives `kill -9` at any moment, and atomic
-//! file writes.
+//! Durable files: an append-only journal of JSON lines with checksums that survives `kill -9` at any moment,
+//! and atomic file writes.
 //!
 //! The meaning of the records is up to the callers.
 
 mod atomic;
+mod checksum;
 mod reader;
 mod writer;
 

@@ -1,6 +1,6 @@
 //! Appending to a journal.
 
-use crate::Error;
+use crate::{Error, checksum};
 use serde::Serialize;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
@@ -110,6 +110,7 @@ impl Journal {
             self.pending.truncate(length);
             return Err(Error::Encode { path: self.path.clone(), source });
         }
+        checksum::add(&mut self.pending, length);
         self.pending.push(b'\n');
         Ok(())
     }

@@ -70,6 +70,57 @@ fn damaged_line_is_reported_with_its_number() {
     assert!(error.to_string().contains("journal.jsonl:2: damaged line"), "{error}");
 }
 
+/// Record with a number, in which a changed digit leaves valid JSON.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+struct Score {
+    name: String,
+    score: u32,
+}
+
+fn scores() -> Vec<Score> {
+    (0..20).map(|n| Score { name: format!("case {n}"), score: 1000 + n }).collect()
+}
+
+fn write_scores(path: &Path) -> Vec<u8> {
+    let mut journal = Journal::create(path).unwrap();
+    scores().iter().for_each(|score| journal.push(score).unwrap());
+    journal.finish().unwrap();
+    fs::read(path).unwrap()
+}
+
+#[test]
+fn record_without_checksum_is_damaged_only_after_one_with_a_checksum() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.jsonl");
+    // An older version wrote the first line.
+    fs::write(&path, "{\"name\": \"old\", \"score\": 1}\n").unwrap();
+    let mut journal = Journal::reopen(&path).unwrap();
+    journal.push(&scores()[0]).unwrap();
+    journal.finish().unwrap();
+    assert_eq!(read::<Score>(&path).unwrap().filter_map(Result::ok).count(), 2);
+    let text = fs::read_to_string(&path).unwrap();
+    fs::write(&path, format!("{text}{{\"name\": \"new\", \"score\": 1}}\n")).unwrap();
+    let error = read::<Score>(&path).unwrap().last().unwrap().unwrap_err();
+    assert!(error.to_string().ends_with("journal.jsonl:3: damaged line: no checksum"), "{error}");
+}
+
+proptest! {
+    /// No changed byte changes a record: it is read as written, or not at all.
+    #[test]
+    fn damage_is_found_and_other_records_are_read(at in any::<prop::sample::Index>(), byte: u8) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.jsonl");
+        let mut bytes = write_scores(&path);
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        fs::write(&path, &bytes).unwrap();
+        let found: Vec<Score> = read(&path).unwrap().filter_map(Result::ok).collect();
+        let known = scores();
+        prop_assert!(found.len() + 2 >= known.len());
+        prop_assert!(found.iter().all(|score| known.contains(score)), "{:?}", found);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
