@@ -10,6 +10,7 @@ use crate::client::save_limits;
 use crate::context::TrialContext;
 use crate::control::{ControlSocket, socket_path};
 use crate::folder::RunFolder;
+use crate::journal_damage::JOURNAL_DAMAGED;
 use crate::recorder::{Listener, Recorder};
 use crate::resume::ResumeState;
 use crate::run::{FinishedRun, Run, exit_code};
@@ -57,6 +58,8 @@ struct OpenRun {
     started_at: String,
     /// Finished trials of the resumed run; absent for a new run.
     done: Option<u64>,
+    /// Description of the damage of its journal, if any.
+    damage: Option<String>,
     /// Processes of the earlier run that could not be ended.
     surviving_processes: usize,
     control_socket: io::Result<PathBuf>,
@@ -85,13 +88,14 @@ impl OpenRun {
             case_files: CaseFiles::new(run.suite.settings.artifacts),
             started_at,
             done: None,
+            damage: None,
             surviving_processes: 0,
         })
     }
 
     fn resume(run: &Run, state: ResumeState) -> Result<OpenRun, Error> {
         let groups = state.left_behind();
-        let ResumeState { folder, file, journal, aggregate, case_files, .. } = state;
+        let ResumeState { folder, file, journal, aggregate, case_files, damage, .. } = state;
         let surviving_processes = cleanup::end_programs(&folder.id, &groups);
         let work = WorkFolder::replace(file.work_folder.as_deref(), run.config.work_dir.as_deref());
         create_work_folder(run, &work)?;
@@ -107,6 +111,7 @@ impl OpenRun {
             ..current
         })?;
         let done = Some(aggregate.finished().count() as u64);
+        let damage = (!damage.is_empty()).then(|| damage.describe_with(&aggregate.unfinished()));
         let started_at = file.started_at;
         Ok(OpenRun {
             folder,
@@ -116,6 +121,7 @@ impl OpenRun {
             case_files,
             started_at,
             done,
+            damage,
             surviving_processes,
             control_socket,
         })
@@ -168,6 +174,9 @@ impl<'a> ActiveRun<'a> {
         let traffic = TrafficLog::open(&folder)?;
         let (context, trial_events, cache_error) =
             TrialContext::new(run, &folder, Arc::clone(&work), &traffic, deadline, stopper);
+        if let Some(damage) = open.damage {
+            recorder.warn(JOURNAL_DAMAGED, damage)?;
+        }
         if open.surviving_processes > 0 {
             let count = open.surviving_processes;
             let message = format!("{count} processes of the earlier run could not be ended");

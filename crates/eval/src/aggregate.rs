@@ -166,6 +166,23 @@ impl Aggregate {
         })
     }
 
+    /// Returns the planned trials that neither passed nor failed.
+    pub(crate) fn unfinished(&self) -> Vec<TrialKey> {
+        let trials = self.criteria.trials.max(1) as usize;
+        let of_target = |((target, _), numbers): (&(TargetName, bool), &Vec<TrialNumbers>)| {
+            let key = |(number, _)| {
+                let case = self.criteria.cases.get(number / trials)?.into();
+                let trial = u32::try_from(number % trials).ok()? + 1;
+                Some(TrialKey { target: target.clone(), case, trial })
+            };
+            let is_open = |(_, numbers): &(usize, &TrialNumbers)| {
+                matches!(numbers.mark, TrialMark::Missing | TrialMark::Error)
+            };
+            numbers.iter().enumerate().filter(is_open).filter_map(key).collect::<Vec<_>>()
+        };
+        self.criteria.targets.iter().zip(&self.targets).flat_map(of_target).collect()
+    }
+
     /// Returns the cost and the tokens so far, including repeated executions of a trial.
     pub fn spent(&self) -> (NanoDollars, u64) {
         (self.spent, self.tokens)

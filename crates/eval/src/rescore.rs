@@ -20,7 +20,7 @@ use bakeoff_core::{
 };
 use bakeoff_journal::Journal;
 use bakeoff_suite::{Artifacts, CaseReader, Suite};
-use chrono::Utc;
+use chrono::{DateTime, Utc};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -48,7 +48,8 @@ pub struct RescoreInput<I> {
 }
 
 /// Applies the checks of a suite to the outputs of an earlier run. Targets are not called; models are
-/// called only by judged checks. The earlier run does not change: the results form a new run.
+/// called only by judged checks. The earlier run does not change: the results form a new run, which is removed
+/// if an error prevents its completion.
 ///
 /// # Errors
 ///
@@ -63,14 +64,36 @@ pub async fn rescore<I>(
 where
     I: Iterator<Item = Result<TrialResult, bakeoff_journal::Error>>,
 {
-    let started = Instant::now();
     let now = Utc::now();
     let targets = target_indices(&run.suite, &input.targets)?;
     check_cases(&run.suite, &input.cases)?;
+    let layout = Layout::of(run.criteria.targets.len());
+    let folder = RunFolder::create(&run.config.out, &run.suite.name, now, layout)?;
+    let path = folder.path.clone();
+    let finished = rescore_into(folder, now, run, targets, input, stopper, listen).await;
+    if finished.is_err() {
+        // The error is more useful than one about the removal.
+        let _ = std::fs::remove_dir_all(path);
+    }
+    finished
+}
+
+/// Writes the new run into a folder.
+async fn rescore_into<I>(
+    folder: RunFolder,
+    now: DateTime<Utc>,
+    run: Run,
+    targets: HashMap<TargetName, usize>,
+    input: RescoreInput<I>,
+    stopper: &Stopper,
+    listen: &mut (dyn FnMut(&Event) + Send),
+) -> Result<FinishedRun, Error>
+where
+    I: Iterator<Item = Result<TrialResult, bakeoff_journal::Error>>,
+{
+    let started = Instant::now();
     let cases = input.cases.len() as u64;
     let criteria = RunCriteria { cases: input.cases, trials: input.trials, ..run.criteria.clone() };
-    let layout = Layout::of(criteria.targets.len());
-    let folder = RunFolder::create(&run.config.out, &run.suite.name, now, layout)?;
     let id = folder.id.clone();
     let file = RunFile::new(&run.suite, &run.config, &criteria, id.clone(), rfc3339(now));
     folder.write_run(&RunFile { scored_from: Some(input.run_id), ..file })?;

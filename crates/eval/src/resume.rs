@@ -3,6 +3,7 @@
 use crate::aggregate::Aggregate;
 use crate::case_files::CaseFiles;
 use crate::folder::RunFolder;
+use crate::journal_damage::JournalDamage;
 use crate::run::Run;
 use crate::run_file::RunFile;
 use bakeoff_core::{Event, ProcessGroup, TrialKey};
@@ -20,6 +21,8 @@ pub struct ResumeState {
     pub(crate) journal: Journal,
     pub(crate) aggregate: Aggregate,
     pub(crate) case_files: CaseFiles,
+    /// Lines of the journal that could not be replayed.
+    pub(crate) damage: JournalDamage,
     /// Process groups of trials without a result.
     running: HashMap<TrialKey, Vec<ProcessGroup>>,
 }
@@ -34,8 +37,15 @@ impl ResumeState {
             journal,
             aggregate: Aggregate::new(run.criteria.clone()),
             case_files: CaseFiles::new(run.suite.settings.artifacts),
+            damage: JournalDamage::default(),
             running: HashMap::new(),
         }
+    }
+
+    /// Sets the lines of the journal that could not be read. Their trials are executed again.
+    #[must_use]
+    pub fn with_damage(self, damage: JournalDamage) -> ResumeState {
+        ResumeState { damage, ..self }
     }
 
     /// Replays one event of the journal.

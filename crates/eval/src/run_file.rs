@@ -212,7 +212,8 @@ impl RunFile {
         serde_json::from_slice(&bytes).map_err(|error| {
             usage(
                 format!("invalid run file: {error}"),
-                "the file is damaged, or an older version of Bakeoff wrote it",
+                "the file is damaged, or an older version of Bakeoff wrote it; restore it from a backup, or start \
+                 a new run (`summary.json` next to it has the results)",
             )
         })
     }

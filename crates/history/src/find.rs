@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::list::run_folders;
-use bakeoff_eval::JOURNAL_FILE;
+use bakeoff_eval::{JOURNAL_FILE, RUN_FILE};
 use bakeoff_suite::suggest;
 use std::path::{Path, PathBuf};
 
@@ -54,7 +54,7 @@ pub fn find_run(parent: &Path, run: &str) -> Result<PathBuf, Error> {
     }
 }
 
-/// Whether a folder holds a run.
+/// Whether a folder holds a run. One of its files may have been lost.
 pub(crate) fn is_run(path: &Path) -> bool {
-    path.join(JOURNAL_FILE).is_file()
+    [RUN_FILE, JOURNAL_FILE].iter().any(|name| path.join(name).is_file())
 }

@@ -114,5 +114,5 @@ fn journaled_trials(path: &Path) -> u64 {
     };
     let is_trial =
         |event: &bakeoff_core::Event| matches!(event, bakeoff_core::Event::TrialFinished { .. });
-    lines.map_while(Result::ok).filter(is_trial).count() as u64
+    lines.filter_map(Result::ok).filter(is_trial).count() as u64
 }

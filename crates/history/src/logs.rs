@@ -62,7 +62,8 @@ fn open<T: DeserializeOwned>(run: &Path, name: &str) -> Result<RunLog<T>, Error>
     Ok(RunLog { entries: LogEntries(lines), is_torn })
 }
 
-fn lacks_final_newline(path: &Path) -> std::io::Result<bool> {
+/// Returns whether the last line of a file is incomplete.
+pub(crate) fn lacks_final_newline(path: &Path) -> std::io::Result<bool> {
     let mut file = File::open(path)?;
     if file.metadata()?.len() == 0 {
         return Ok(false);

@@ -1,10 +1,10 @@
 //! A run on disk, finished or not.
 
 use crate::Error;
-use bakeoff_core::{Event, RunStats, Summary, TrialKey, TrialResult};
-use bakeoff_eval::{Aggregate, JOURNAL_FILE, RunCriteria, RunFile, SUMMARY_FILE};
-use serde::Deserialize;
+use bakeoff_core::{Event, RunStats, Summary, TrialResult};
+use bakeoff_eval::{Aggregate, JOURNAL_FILE, JournalDamage, RunCriteria, RunFile, SUMMARY_FILE};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// A run on disk, finished or not.
 #[derive(Debug)]
@@ -14,6 +14,16 @@ pub struct PastRun {
     /// Contents of its `run.json`.
     pub file: RunFile,
     criteria: RunCriteria,
+    /// Set when the journal is first read.
+    scan: OnceLock<JournalScan>,
+}
+
+/// What a first reading of the journal finds.
+#[derive(Debug)]
+struct JournalScan {
+    /// For each trial the number of the line with its last result, from 1; 0 if there is none.
+    last_lines: Vec<Vec<u32>>,
+    damage: JournalDamage,
 }
 
 impl PastRun {
@@ -25,7 +35,7 @@ impl PastRun {
     pub fn open(path: &Path) -> Result<PastRun, Error> {
         let file = RunFile::read(path)?;
         let criteria = file.criteria();
-        Ok(PastRun { path: path.to_owned(), file, criteria })
+        Ok(PastRun { path: path.to_owned(), file, criteria, scan: OnceLock::new() })
     }
 
     /// Returns its summary. Without one, because the run was killed or is still running, the journal is
@@ -58,7 +68,8 @@ impl PastRun {
         Ok(aggregate.summary(&self.file.run_id, &self.file.suite.name, stats))
     }
 
-    /// Returns the last result of each trial, in the order of the journal.
+    /// Returns the last result of each trial, in the order of the journal. Damaged lines are skipped; see
+    /// [`PastRun::damage`].
     ///
     /// # Errors
     ///
@@ -74,43 +85,62 @@ impl PastRun {
         &self,
     ) -> Result<impl Iterator<Item = Result<TrialResult, bakeoff_journal::Error>> + use<'_>, Error>
     {
-        let last = self.last_lines()?;
-        let events = bakeoff_journal::read::<Event>(&self.journal())?;
+        let last = &self.scan()?.last_lines;
         let last_result =
             move |(line, event): (u32, Result<Event, bakeoff_journal::Error>)| match event {
                 Ok(Event::TrialFinished { result }) => {
                     let (target, trial) = self.criteria.position(&result.key)?;
                     (last[target][trial] == line).then_some(Ok(*result))
                 }
-                Ok(_) => None,
+                Ok(_) | Err(bakeoff_journal::Error::Damaged { .. }) => None,
                 Err(error) => Some(Err(error)),
             };
-        Ok((1..).zip(events).filter_map(last_result))
+        Ok((1..).zip(self.events()?).filter_map(last_result))
     }
 
-    /// Returns for each trial the number of the line with its last result, from 1; 0 if there is none.
-    fn last_lines(&self) -> Result<Vec<Vec<u32>>, Error> {
-        /// The parts of an event that identify its trial.
-        #[derive(Deserialize)]
-        struct EventHead {
-            event: String,
-            result: Option<ResultHead>,
-        }
-        #[derive(Deserialize)]
-        struct ResultHead {
-            key: TrialKey,
+    /// Returns the lines of the journal that cannot be read. Those before the last resume are left out, because their
+    /// trials have run again since.
+    ///
+    /// # Errors
+    ///
+    /// When the journal cannot be read.
+    pub fn damage(&self) -> Result<&JournalDamage, Error> {
+        Ok(&self.scan()?.damage)
+    }
+
+    /// Reads the journal once to find the last result of each trial.
+    fn scan(&self) -> Result<&JournalScan, Error> {
+        if let Some(scan) = self.scan.get() {
+            return Ok(scan);
         }
         let trials = self.criteria.cases.len() * self.criteria.trials as usize;
-        let mut last = vec![vec![0; trials]; self.criteria.targets.len()];
-        for (number, line) in (1..).zip(bakeoff_journal::read::<EventHead>(&self.journal())?) {
-            let line = line?;
-            let key = line.result.filter(|_| line.event == "trial_finished");
-            let position = key.and_then(|result| self.criteria.position(&result.key));
-            if let Some((target, trial)) = position {
-                last[target][trial] = number;
+        let mut scan = JournalScan {
+            last_lines: vec![vec![0; trials]; self.criteria.targets.len()],
+            damage: JournalDamage::default(),
+        };
+        for (number, event) in (1..).zip(self.events()?) {
+            match event {
+                Ok(Event::TrialFinished { result }) => {
+                    if let Some((target, trial)) = self.criteria.position(&result.key) {
+                        scan.last_lines[target][trial] = number;
+                    }
+                }
+                Ok(Event::RunResumed { .. }) => scan.damage.lines.clear(),
+                Ok(_) => {}
+                Err(bakeoff_journal::Error::Damaged { line, .. }) => scan.damage.lines.push(line),
+                Err(error) => return Err(error.into()),
             }
         }
-        Ok(last)
+        Ok(self.scan.get_or_init(|| scan))
+    }
+
+    /// Returns the events of the journal; none if it is missing.
+    fn events(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<Event, bakeoff_journal::Error>> + use<>, Error> {
+        let path = self.journal();
+        let events = if path.exists() { Some(bakeoff_journal::read(&path)?) } else { None };
+        Ok(events.into_iter().flatten())
     }
 
     fn journal(&self) -> PathBuf {

@@ -1,15 +1,16 @@
 //! Reading the state of an interrupted run, so that it can be resumed or extended.
 
 use crate::Error;
+use crate::logs::lacks_final_newline;
 use crate::plan_differences::{PlanDifferences, plan_differences};
 use bakeoff_core::Event;
-use bakeoff_eval::{JOURNAL_FILE, Layout, ResumeState, Run, RunFile};
+use bakeoff_eval::{JOURNAL_FILE, JournalDamage, Layout, ResumeState, Run, RunFile};
 use bakeoff_journal::Journal;
 use bakeoff_suite::Suite;
 use std::path::Path;
 
 /// Reads the state of the run in `path`, for [`Run::resume_from`]. Takes the run's journal, so that no
-/// other process can continue it.
+/// other process can continue it. Damaged lines are skipped: their trials are executed again.
 ///
 /// # Errors
 ///
@@ -20,12 +21,22 @@ pub fn resume_state(run: &Run, path: &Path, extend: bool) -> Result<ResumeState,
     let current = run.file(earlier.run_id.clone(), earlier.started_at.clone());
     check_plans(&earlier, &current, run.suite(), extend)?;
     let journal_path = path.join(JOURNAL_FILE);
+    let is_torn = lacks_final_newline(&journal_path)
+        .map_err(|source| Error::Read { path: journal_path.clone(), source })?;
+    // Reopening removes an incomplete last line.
     let journal = Journal::reopen(&journal_path).map_err(Error::Log)?;
     let mut state = ResumeState::new(run, path, earlier, journal);
+    let mut damage = JournalDamage { is_torn, ..JournalDamage::default() };
     for event in bakeoff_journal::read::<Event>(&journal_path)? {
-        state.replay(event?);
+        match event {
+            // Trials without a result have run again since the damage before an earlier resume.
+            Ok(Event::RunResumed { .. }) => damage.lines.clear(),
+            Ok(event) => state.replay(event),
+            Err(bakeoff_journal::Error::Damaged { line, .. }) => damage.lines.push(line),
+            Err(error) => return Err(error.into()),
+        }
     }
-    Ok(state)
+    Ok(state.with_damage(damage))
 }
 
 /// Fails when results of the two plans must not be mixed.

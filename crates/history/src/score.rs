@@ -16,6 +16,11 @@ pub async fn score(
     stopper: &Stopper,
     listen: &mut (dyn FnMut(&Event) + Send),
 ) -> Result<FinishedRun, Error> {
+    if past.journaled_results()?.next().is_none() {
+        let message = format!("{} has no stored outputs to check", past.file.run_id);
+        let hint = "its journal is empty, damaged or missing; start a new run";
+        return Err(Error::usage(message, Some(hint.to_owned())));
+    }
     let suite = &past.file.suite;
     let name = |target: &serde_json::Value| target["name"].as_str().unwrap_or_default().into();
     let input = RescoreInput {

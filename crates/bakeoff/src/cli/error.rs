@@ -91,19 +91,24 @@ impl From<bakeoff_eval::Error> for CliError {
             bakeoff_eval::Error::Journal(ref journal) => {
                 CliError::internal(chain(&error)).hint(journal_hint(journal))
             }
-            error => CliError::internal(chain(&error)),
+            error @ bakeoff_eval::Error::Cases(_) => CliError::internal(chain(&error))
+                .hint("restore the case file; `--resume` then completes the run"),
+            error => CliError::internal(chain(&error)).hint(FILES_HINT),
         }
     }
 }
+
+/// What to do about a file of a run that cannot be read or written.
+const FILES_HINT: &str = "check permissions and free space; `--resume` then completes the run";
 
 /// Returns what to do about a journal of a run that cannot be read or written.
 fn journal_hint(error: &bakeoff_journal::Error) -> &'static str {
     match error {
         bakeoff_journal::Error::Locked { .. } => "wait until the other process has finished",
         bakeoff_journal::Error::Damaged { .. } => {
-            "delete this line; `--resume` then runs its trial again"
+            "remove this line from the file, and run the command again"
         }
-        _ => "check permissions and free space; `--resume` then completes the run",
+        _ => FILES_HINT,
     }
 }
 
@@ -114,10 +119,11 @@ impl From<bakeoff_history::Error> for CliError {
                 CliError::Usage(UsageError { message, hint })
             }
             bakeoff_history::Error::Run(error) => error.into(),
-            bakeoff_history::Error::Journal(ref journal) => {
+            bakeoff_history::Error::Journal(ref journal)
+            | bakeoff_history::Error::Log(ref journal) => {
                 CliError::internal(chain(&error)).hint(journal_hint(journal))
             }
-            error => CliError::internal(chain(&error)),
+            error => CliError::internal(chain(&error)).hint("check permissions and the disk"),
         }
     }
 }

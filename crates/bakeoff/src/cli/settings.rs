@@ -1,6 +1,7 @@
 //! Environment of the process: variables that Bakeoff reads, paths of its files, resource limits.
 
 use crate::error::UsageError;
+use bakeoff_eval::RunFile;
 use bakeoff_suite::Suite;
 use etcetera::BaseStrategy;
 use std::path::PathBuf;
@@ -55,6 +56,16 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 /// Returns the command line, for the record of a run.
 pub(crate) fn command_line() -> Vec<String> {
     std::env::args_os().map(|argument| argument.to_string_lossy().into_owned()).collect()
+}
+
+/// Returns the suite of a stored run.
+pub(crate) fn stored_suite(run: &RunFile) -> Result<PathBuf, UsageError> {
+    let path = PathBuf::from(&run.suite.path);
+    if path.exists() {
+        return Ok(path);
+    }
+    Err(UsageError::new(format!("the suite of the run is not at {} any more", path.display()))
+        .hint("name its new location with `--suite PATH`"))
 }
 
 /// Rejects `--agent` and `--model` for a suite that defines its own targets.

@@ -10,6 +10,7 @@ mod bad_targets;
 mod checks;
 mod clients;
 mod compatibility;
+mod damage;
 mod disk;
 mod docs;
 mod evidence;

@@ -121,7 +121,7 @@ fn killed_run_resumes_to_the_same_result() {
 }
 
 #[test]
-fn torn_last_line_is_dropped_and_a_damaged_line_rejected() {
+fn torn_last_line_is_dropped() {
     let dir = test_dir(2, 5);
     dir.run(&["run", "--quiet"]);
     let expected = aggregates(&dir);
@@ -130,16 +130,11 @@ fn torn_last_line_is_dropped_and_a_damaged_line_rejected() {
     let lines: Vec<&str> = text.lines().collect();
     // The state after a kill during the write of the eighth line.
     std::fs::write(&path, format!("{}\n{}", lines[..7].join("\n"), &lines[7][..30])).unwrap();
-    let resumed = dir.run(&["run", "--resume", "last", "--quiet"]);
+    let resumed = dir.run(&["run", "--resume", "last"]);
     assert_eq!(resumed.code, 1, "{}", resumed.transcript());
     assert_eq!(aggregates(&dir), expected);
-    let text = std::fs::read_to_string(&path).unwrap();
-    let mut lines: Vec<&str> = text.lines().collect();
-    lines[3] = "{\"event\": \"trial_fin";
-    std::fs::write(&path, lines.join("\n") + "\n").unwrap();
-    let rejected = dir.run(&["run", "--resume", "last", "--quiet"]);
-    assert_eq!(rejected.code, 4, "{}", rejected.transcript());
-    assert!(rejected.stderr.contains("journal.jsonl:4: damaged line"), "{}", rejected.stderr);
+    let warning = "journal.jsonl: skipped the incomplete last line; ";
+    assert!(resumed.stderr.contains(warning), "{}", resumed.stderr);
 }
 
 /// Replaces text in a file.

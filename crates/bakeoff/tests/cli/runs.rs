@@ -292,7 +292,7 @@ targets = ["script"]
     assert_eq!(script["output"], "hello script/hello/1\n");
     // It ran in its own directory, which is removed.
     let folder = script["stderr"].as_str().unwrap().trim();
-    assert!(folder.contains("runs") && !std::path::Path::new(folder).exists(), "{folder}");
+    assert!(folder.contains("/bakeoff-") && !std::path::Path::new(folder).exists(), "{folder}");
 }
 
 #[test]

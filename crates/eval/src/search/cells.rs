@@ -106,7 +106,12 @@ pub(super) fn read_prior_cells(run: &Run, journal: &Path) -> Result<PriorCells, 
         run.cases.ids.iter().enumerate().map(|(index, id)| (id, index)).collect();
     let (mut observed, mut lost) = (HashMap::<Cell, Observation>::new(), NanoDollars::default());
     for event in bakeoff_journal::read::<Event>(journal)? {
-        let Event::TrialFinished { result } = event? else { continue };
+        let event = match event {
+            // The trials of damaged lines run again.
+            Err(bakeoff_journal::Error::Damaged { .. }) => continue,
+            event => event?,
+        };
+        let Event::TrialFinished { result } = event else { continue };
         let combo = combos.get(result.key.target.as_str());
         let case = cases.get(result.key.case.as_str());
         let Some((&combo, &case)) = combo.zip(case) else { continue };

@@ -10,6 +10,9 @@ use std::path::PathBuf;
 pub(crate) struct RunArguments {
     /// Suite file, folder with a bakeoff.toml, or FastSkill project [default: .]
     pub(crate) suite: Option<PathBuf>,
+    /// Suite file, for example of a resumed run whose suite has moved
+    #[arg(long = "suite", value_name = "SUITE", conflicts_with = "suite")]
+    pub(crate) suite_option: Option<PathBuf>,
     /// Resume a run: only missing and errored trials run. Path, unique prefix, or `last`
     #[arg(long, value_name = "RUN")]
     pub(crate) resume: Option<String>,

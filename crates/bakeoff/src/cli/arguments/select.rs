@@ -10,6 +10,9 @@ use std::path::PathBuf;
 pub(crate) struct SelectArguments {
     /// Suite file with [select], or folder with a bakeoff.toml [default: .]
     pub(crate) suite: Option<PathBuf>,
+    /// Suite file, for example of a resumed search whose suite has moved
+    #[arg(long = "suite", value_name = "SUITE", conflicts_with = "suite")]
+    pub(crate) suite_option: Option<PathBuf>,
     /// Search method: auto, strict, arm_elimination, … [default: from the suite]
     #[arg(long, value_name = "NAME")]
     pub(crate) method: Option<String>,

@@ -6,7 +6,7 @@ use crate::export::export;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use bakeoff_core::Summary;
-use bakeoff_eval::SelectionFile;
+use bakeoff_eval::{JOURNAL_DAMAGED, SelectionFile};
 use bakeoff_history::{PastRun, find_run};
 use bakeoff_report::{Failures, notes, summary_table};
 use std::path::Path;
@@ -31,18 +31,38 @@ pub(super) fn run(arguments: &ReportArguments, printer: &Printer) -> Result<Outc
         }
         print_summary(&summary, &failures, printer);
     }
+    warn_of_damage(&past, &arguments.run.out, printer)?;
     if !past.is_finished() {
         printer
             .warning("incomplete run (killed or still running); missing trials count as skipped");
-        let command = if past.file.select.is_some() { "select" } else { "run" };
-        let out = match arguments.run.out.as_path() {
-            path if path == Path::new("runs") => String::new(),
-            path => format!(" --out {}", path.display()),
-        };
-        let id = &past.file.run_id;
-        printer.hint(format!("`bakeoff {command} --resume {id}{out}` resumes it"));
+        printer.hint(format!("`{}` resumes it", resume_command(&past, &arguments.run.out)));
     }
     Ok(outcome.with("verdict", summary.verdict).with("summary", &summary))
+}
+
+/// Warns if lines of the journal of a run cannot be read.
+pub(super) fn warn_of_damage(
+    past: &PastRun,
+    out: &Path,
+    printer: &Printer,
+) -> Result<(), CliError> {
+    let damage = past.damage()?;
+    if !damage.is_empty() {
+        printer.warning_with_code(JOURNAL_DAMAGED, &damage.describe());
+        let command = resume_command(past, out);
+        printer.hint(format!("`{command}` runs the trials without a result again"));
+    }
+    Ok(())
+}
+
+/// Returns the command that resumes a run.
+fn resume_command(past: &PastRun, out: &Path) -> String {
+    let command = if past.file.select.is_some() { "select" } else { "run" };
+    let out = match out {
+        path if path == Path::new("runs") => String::new(),
+        path => format!(" --out {}", path.display()),
+    };
+    format!("bakeoff {command} --resume {}{out}", past.file.run_id)
 }
 
 /// Prints the table of a summary, its notes and the failures.

@@ -23,10 +23,11 @@ pub(super) const MAX_FAILURES: usize = 10;
 
 pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outcome, CliError> {
     settings::raise_file_limit();
+    arguments.suite = arguments.suite_option.take().or(arguments.suite);
     let resumed = resumed_run(&arguments)?;
     let model_argument = arguments.model.clone();
     if let Some((_, file)) = &resumed {
-        apply_stored_settings(file, &mut arguments);
+        apply_stored_settings(file, &mut arguments)?;
     }
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
     // The targets of a FastSkill project are agents.
@@ -106,13 +107,15 @@ fn resumed_run(arguments: &RunArguments) -> Result<Option<(PathBuf, RunFile)>, C
 }
 
 /// Takes settings that the command line leaves out from the resumed run.
-fn apply_stored_settings(file: &RunFile, arguments: &mut RunArguments) {
+fn apply_stored_settings(file: &RunFile, arguments: &mut RunArguments) -> Result<(), UsageError> {
     let fill = |given: &mut Vec<String>, stored: &[String]| {
         if given.is_empty() {
             *given = stored.to_vec();
         }
     };
-    arguments.suite.get_or_insert_with(|| PathBuf::from(&file.suite.path));
+    if arguments.suite.is_none() {
+        arguments.suite = Some(settings::stored_suite(file)?);
+    }
     arguments.threshold.get_or_insert_with(|| file.threshold());
     arguments.suite_threshold = arguments.suite_threshold.or_else(|| file.suite_threshold());
     arguments.seed.get_or_insert(file.seed);
@@ -126,6 +129,7 @@ fn apply_stored_settings(file: &RunFile, arguments: &mut RunArguments) {
     arguments.model = arguments.model.take().or_else(|| file.suite.targets.iter().find_map(model));
     fill(&mut arguments.execution.only.cases, &file.suite.chosen.cases);
     fill(&mut arguments.execution.only.tags, &file.suite.chosen.tags);
+    Ok(())
 }
 
 /// Log of requests on standard error, for `--log-level http`.

@@ -1,6 +1,6 @@
 //! `bakeoff score`: re-runs the checks of a suite on the stored outputs of a run.
 
-use super::report::print_summary;
+use super::report::{print_summary, warn_of_damage};
 use super::run::{MAX_FAILURES, finished_outcome, print_verdict};
 use crate::arguments::ScoreArguments;
 use crate::error::CliError;
@@ -14,11 +14,14 @@ use bakeoff_eval::{Run, RunConfig};
 use bakeoff_history::{PastRun, find_run, score};
 use bakeoff_report::Failures;
 use bakeoff_suite::{LoadOptions, Suite};
-use std::path::PathBuf;
 
 pub(super) fn run(arguments: &ScoreArguments, printer: &Printer) -> Result<Outcome, CliError> {
     let past = PastRun::open(&find_run(&arguments.run.out, &arguments.run.run)?)?;
-    let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from(&past.file.suite.path));
+    warn_of_damage(&past, &arguments.run.out, printer)?;
+    let path = match &arguments.suite {
+        Some(path) => path.clone(),
+        None => settings::stored_suite(&past.file)?,
+    };
     let targets: Vec<String> = past
         .file
         .suite

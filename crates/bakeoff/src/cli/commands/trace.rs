@@ -3,7 +3,7 @@
 use crate::arguments::{StoredRunArguments, TraceArguments, TraceLog, TraceTrialsArguments};
 use crate::error::CliError;
 use crate::outcome::Outcome;
-use crate::printer::Printer;
+use crate::printer::{Printer, chain, count};
 use bakeoff_core::{HttpEntry, LimitRecord};
 use bakeoff_history::{Error, RunLog, find_run, http_log, limit_log, trial_traces};
 use bakeoff_report::{http_header, http_line, limit_header, limit_line};
@@ -45,7 +45,14 @@ fn print_trials(arguments: &TraceTrialsArguments, printer: &Printer) -> Result<O
         |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
     let mut entries = 0_u64;
     for trace in trial_traces(&run)? {
-        let trace = trace?;
+        let trace = match trace {
+            Ok(trace) => trace,
+            // The traces of other trials do not depend on a damaged file.
+            Err(error) => {
+                printer.warning(format!("skipped a trial: {}", chain(&error)));
+                continue;
+            }
+        };
         let (target, case) = (trace.key.target.as_str(), trace.key.case.as_str());
         if !is_selected(&arguments.target, target) || !is_selected(&arguments.case, case) {
             continue;
@@ -85,8 +92,15 @@ fn print<T: Serialize + DeserializeOwned>(
     let log = open(&run)?;
     let is_torn = log.is_torn;
     let mut entries = 0_u64;
+    let mut damaged_lines = 0_u64;
     for entry in log.entries {
-        let entry = entry?;
+        let entry = match entry {
+            Err(Error::Log(bakeoff_journal::Error::Damaged { .. })) => {
+                damaged_lines += 1;
+                continue;
+            }
+            entry => entry?,
+        };
         if !filter(&entry) {
             continue;
         }
@@ -102,6 +116,9 @@ fn print<T: Serialize + DeserializeOwned>(
     }
     if entries == 0 {
         printer.message(format!("{} in {}", format.if_empty, run.display()));
+    }
+    if damaged_lines > 0 {
+        printer.warning(format!("skipped {}", count(damaged_lines, "unreadable line")));
     }
     if is_torn {
         printer.warning("skipped the incomplete last line (run killed or still running)");

@@ -26,6 +26,7 @@ const MAX_ROWS: usize = 15;
 
 pub(super) fn run(mut arguments: SelectArguments, printer: &Printer) -> Result<Outcome, CliError> {
     settings::raise_file_limit();
+    arguments.suite = arguments.suite_option.take().or(arguments.suite);
     let resume = resumed_search(&mut arguments)?;
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
     let options = LoadOptions::new().must_run(true).combinations(true);
@@ -53,7 +54,9 @@ fn resumed_search(arguments: &mut SelectArguments) -> Result<Option<PathBuf>, Cl
         let hint = format!("use `bakeoff run --resume {}`", file.run_id);
         return Err(UsageError::new(format!("{} is not a search", file.run_id)).hint(hint).into());
     }
-    arguments.suite.get_or_insert_with(|| PathBuf::from(&file.suite.path));
+    if arguments.suite.is_none() {
+        arguments.suite = Some(settings::stored_suite(&file)?);
+    }
     arguments.seed.get_or_insert(file.seed);
     let only = &mut arguments.execution.only;
     if only.cases.is_empty() && only.tags.is_empty() {
