@@ -5,7 +5,7 @@ use crate::Error;
 use crate::scratch::Scratch;
 use bakeoff_core::{Finding, Summary, Verdict};
 use bakeoff_eval::{Run, RunConfig, Stopper};
-use bakeoff_history::{CompareConfig, ComparedTarget, compare};
+use bakeoff_history::{CompareConfig, ComparedTarget, TargetPair, compare};
 use bakeoff_suite::Suite;
 use std::path::{Path, PathBuf};
 use tokio::task::JoinSet;
@@ -149,7 +149,7 @@ async fn count_differences(scratch: &Scratch, pairs: u64) -> Result<u64, Error> 
             let candidate = ComparedTarget::find(&summary, None)?;
             let mut config = CompareConfig::default();
             config.seed = seed / 2;
-            compare(baseline, &[candidate], config)
+            compare(&[TargetPair { baseline, candidate, gate: true }], config)
         });
         match found {
             Ok(found) => {

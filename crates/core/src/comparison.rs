@@ -1,6 +1,6 @@
 //! Comparison of two targets over the same cases.
 
-use crate::{CaseId, Interval, RunId, Score, TargetName};
+use crate::{CaseId, Interval, NanoDollars, RunId, Score, TargetName};
 use serde::{Deserialize, Serialize};
 
 /// Result of comparing a candidate with a baseline.
@@ -10,6 +10,8 @@ pub struct Comparison {
     pub baseline: Side,
     /// Target under comparison.
     pub candidate: Side,
+    /// Whether a significantly worse candidate is a regression.
+    pub gate: bool,
     /// Number of cases with a judged trial in both targets. All figures below cover these cases.
     pub cases: u64,
     /// Cases of the baseline only.
@@ -20,8 +22,11 @@ pub struct Comparison {
     pub by: ComparisonMetric,
     /// Mean difference over the cases, candidate minus baseline.
     pub difference: f64,
-    /// 95 % interval of the difference; absent with too few cases.
-    pub interval: Option<Interval>,
+    /// Interval of the difference with a confidence of 1 - `level`: all differences that the test does not
+    /// reject at that level. It excludes 0 exactly if there is a finding.
+    pub interval: Interval,
+    /// Level of significance, adjusted for the number of comparisons made together.
+    pub level: f64,
     /// Probability of a difference at least as large under the null hypothesis.
     pub p_value: f64,
     /// `p_value` adjusted for the number of comparisons made together.
@@ -42,9 +47,11 @@ pub struct Comparison {
     pub needed: Option<RequiredCases>,
     /// Result of the equivalence test.
     pub equivalence: Option<Equivalence>,
-    /// Cost of the candidate relative to the baseline, mean over the cases.
+    /// Cost of a trial of the candidate relative to the baseline, geometric mean over the cases; absent if a
+    /// cost is unknown.
     pub cost_ratio: Option<Score>,
-    /// Total cost of the candidate relative to the baseline.
+    /// Cost of a trial of the candidate relative to the baseline, over all cases; absent if a cost is
+    /// unknown.
     pub total_cost_ratio: Option<f64>,
     /// Cases with the largest differences.
     pub changes: Vec<CaseChange>,
@@ -59,6 +66,23 @@ pub struct Side {
     pub target: TargetName,
     /// Mean over the common cases.
     pub mean: f64,
+    /// Trials of the common cases that were run.
+    pub trials: u64,
+    /// Cost of these trials; absent if a price is unknown.
+    pub cost_nanodollars: Option<NanoDollars>,
+    /// Prompt and answer tokens of these trials; absent if unknown.
+    pub tokens: Option<u64>,
+    /// Median latency of all trials of the target; absent if all answers came from the cache.
+    pub latency_p50_ms: Option<u64>,
+}
+
+/// Targets of a run without a counterpart in the other run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnpairedTargets {
+    /// Run of the targets.
+    pub run_id: RunId,
+    /// Names of the targets.
+    pub targets: Vec<TargetName>,
 }
 
 /// Cases without a counterpart in the other target.

@@ -22,7 +22,7 @@ mod usage;
 pub use cases::{CaseCounts, CaseList, CaseSummary, TrialStatus, TrueRate};
 pub use comparison::{
     CaseChange, Comparison, ComparisonMetric, Equivalence, Finding, RequiredCases, Side,
-    UnpairedCases,
+    UnpairedCases, UnpairedTargets,
 };
 pub use event::{Event, ProcessGroup, RunPlan};
 pub use exit::ExitCode;

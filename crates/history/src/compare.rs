@@ -1,13 +1,13 @@
 //! Comparison of targets over the same cases, paired by case.
 
-use crate::{ComparedTarget, Error};
+use crate::{ComparedTarget, Error, TargetPair};
 use bakeoff_core::{
     CaseChange, CaseCounts, Comparison, ComparisonMetric, Equivalence, Finding, Interval,
-    RequiredCases, Score, Side, Status, TargetSummary, UnpairedCases,
+    NanoDollars, RequiredCases, Score, Side, Status, TargetSummary, UnpairedCases,
 };
 use bakeoff_stats::{
-    PairedDifferences, SignFlip, binary_cases_needed, bonett_price, cases_needed,
-    detectable_difference, geometric_ratio, holm, mcnemar, total_ratio,
+    PairedDifferences, SignFlip, binary_cases_needed, cases_needed, detectable_difference,
+    geometric_ratio, holm, holm_levels, mcnemar, mcnemar_interval, total_ratio,
 };
 use std::collections::HashMap;
 
@@ -34,31 +34,27 @@ impl Default for CompareConfig {
     }
 }
 
-/// Compares each candidate with the baseline. P-values are adjusted for their number (Holm 1979).
+/// Compares each pair. P-values and intervals are adjusted for the number of pairs (Holm 1979).
+///
+/// The interval of a pair has the level at which Holm's method compares its p-value, so that it excludes 0
+/// exactly if there is a finding.
 ///
 /// # Errors
 ///
-/// When a candidate shares no case with the baseline.
-pub fn compare(
-    baseline: ComparedTarget<'_>,
-    candidates: &[ComparedTarget<'_>],
-    config: CompareConfig,
-) -> Result<Vec<Comparison>, Error> {
-    let mut found: Vec<Comparison> = candidates
-        .iter()
-        .map(|candidate| compare_pair(baseline, *candidate, config))
-        .collect::<Result<_, Error>>()?;
-    let p_values: Vec<f64> = found.iter().map(|comparison| comparison.p_value).collect();
-    for (comparison, adjusted) in found.iter_mut().zip(holm(&p_values)) {
-        comparison.adjusted_p_value = adjusted;
-        comparison.finding = match comparison.difference {
-            _ if adjusted > config.alpha => Finding::NoDifference,
-            difference if difference < 0.0 => Finding::Worse,
-            difference if difference > 0.0 => Finding::Better,
-            _ => Finding::NoDifference,
-        };
-    }
-    Ok(found)
+/// When the targets of a pair share no case.
+pub fn compare(pairs: &[TargetPair<'_>], config: CompareConfig) -> Result<Vec<Comparison>, Error> {
+    let paired: Vec<PairedOutcomes<'_>> =
+        pairs.iter().map(|pair| PairedOutcomes::new(*pair, config)).collect::<Result<_, _>>()?;
+    let p_values: Vec<f64> = paired.iter().map(|paired| paired.p_value()).collect();
+    let adjusted = holm(&p_values).into_iter().zip(holm_levels(&p_values, config.alpha));
+    let comparisons = paired.iter().zip(p_values.iter().zip(adjusted));
+    Ok(comparisons
+        .map(|(paired, (p_value, (adjusted_p_value, level)))| Comparison {
+            p_value: *p_value,
+            adjusted_p_value,
+            ..paired.comparison(level, config)
+        })
+        .collect())
 }
 
 /// Values of a case for both targets.
@@ -66,103 +62,206 @@ struct PairedCase<'a> {
     id: &'a str,
     /// Pass rates or verdicts.
     values: (f64, f64),
-    costs: (f64, f64),
+    /// Counts of the trials.
+    counts: (&'a CaseCounts, &'a CaseCounts),
 }
 
-fn compare_pair(
-    baseline: ComparedTarget<'_>,
-    candidate: ComparedTarget<'_>,
-    config: CompareConfig,
-) -> Result<Comparison, Error> {
-    let is_early = baseline.target.stopped_early + candidate.target.stopped_early > 0;
-    let by = if is_early { ComparisonMetric::Verdicts } else { ComparisonMetric::Rates };
-    let (cases, only_baseline, only_candidate) = pair_cases(baseline.target, candidate.target, by);
-    let differences: Vec<f64> = cases.iter().map(|case| case.values.1 - case.values.0).collect();
-    let Some(flips) = SignFlip::new(&differences, config.seed) else {
-        return Err(Error::Usage {
-            message: format!(
-                "{}:{} and {}:{} have no case with a passed or failed trial in both",
-                baseline.summary.run_id,
-                baseline.target.target,
-                candidate.summary.run_id,
-                candidate.target.target
-            ),
-            hint: Some("cases are paired by their ids".to_owned()),
-        });
-    };
-    let count = cases.len() as u64;
-    let mean =
-        |side: fn(&PairedCase<'_>) -> f64| cases.iter().map(side).sum::<f64>() / count as f64;
-    let gained = differences.iter().filter(|difference| **difference > 0.0).count() as u64;
-    let lost = differences.iter().filter(|difference| **difference < 0.0).count() as u64;
-    let is_binary = differences.iter().all(|difference| [-1.0, 0.0, 1.0].contains(difference));
-    let paired = PairedDifferences::new(&differences);
-    // Differences that are all equal say nothing about other cases.
-    let deviation = paired.map(|paired| paired.deviation()).filter(|deviation| *deviation > 0.0);
-    let (p_value, test, interval) = if is_binary {
-        let interval = bonett_price(gained, lost, count);
-        (mcnemar(gained, lost), "McNemar, exact".to_owned(), Some(interval))
-    } else {
-        let test = match flips.is_exact() {
-            true => "exact sign-flip test",
-            false => "sign-flip test with 9,999 random flips",
+/// Cases that both targets of a pair have, with the test of their differences.
+struct PairedOutcomes<'a> {
+    pair: TargetPair<'a>,
+    by: ComparisonMetric,
+    cases: Vec<PairedCase<'a>>,
+    only_baseline: UnpairedCases,
+    only_candidate: UnpairedCases,
+    differences: Vec<f64>,
+    flips: SignFlip,
+    gained: u64,
+    lost: u64,
+    /// Whether each difference is -1, 0 or 1, as with one trial per case.
+    is_binary: bool,
+}
+
+impl<'a> PairedOutcomes<'a> {
+    fn new(pair: TargetPair<'a>, config: CompareConfig) -> Result<PairedOutcomes<'a>, Error> {
+        let (baseline, candidate) = (pair.baseline.target, pair.candidate.target);
+        let is_early = baseline.stopped_early + candidate.stopped_early > 0;
+        let by = if is_early { ComparisonMetric::Verdicts } else { ComparisonMetric::Rates };
+        let (cases, only_baseline, only_candidate) = pair_cases(baseline, candidate, by);
+        let differences: Vec<f64> =
+            cases.iter().map(|case| case.values.1 - case.values.0).collect();
+        let Some(flips) = SignFlip::new(&differences, config.seed) else {
+            return Err(Error::Usage {
+                message: format!(
+                    "{}:{} and {}:{} have no case with a passed or failed trial in both",
+                    pair.baseline.summary.run_id,
+                    baseline.target,
+                    pair.candidate.summary.run_id,
+                    candidate.target
+                ),
+                hint: Some("cases are paired by their ids".to_owned()),
+            });
         };
-        (flips.p_value(), test.to_owned(), flips.interval(config.alpha))
-    };
-    let discordant = (gained + lost) as f64 / count as f64;
-    let needed = if is_binary {
-        binary_cases_needed(config.detect, discordant)
-    } else {
-        deviation.and_then(|deviation| cases_needed(config.detect, deviation))
-    };
-    let costs: Vec<(f64, f64)> = cases.iter().map(|case| case.costs).collect();
-    let side = |compared: ComparedTarget<'_>, mean: f64| Side {
-        run_id: compared.summary.run_id.clone(),
-        target: compared.target.target.clone(),
-        mean,
-    };
-    Ok(Comparison {
-        baseline: side(baseline, mean(|case| case.values.0)),
-        candidate: side(candidate, mean(|case| case.values.1)),
-        cases: count,
-        only_baseline,
-        only_candidate,
-        by,
-        difference: flips.mean(),
-        interval: interval.map(|found| Interval {
-            // Rates differ by at most 1.
+        let count = |is_counted: fn(&f64) -> bool| {
+            differences.iter().filter(|difference| is_counted(difference)).count() as u64
+        };
+        Ok(PairedOutcomes {
+            gained: count(|difference| *difference > 0.0),
+            lost: count(|difference| *difference < 0.0),
+            is_binary: differences.iter().all(|difference| [-1.0, 0.0, 1.0].contains(difference)),
+            pair,
+            by,
+            cases,
+            only_baseline,
+            only_candidate,
+            differences,
+            flips,
+        })
+    }
+
+    fn p_value(&self) -> f64 {
+        if self.is_binary { mcnemar(self.gained, self.lost) } else { self.flips.p_value() }
+    }
+
+    fn test(&self) -> &'static str {
+        match (self.is_binary, self.flips.is_exact()) {
+            (true, _) => "McNemar, exact",
+            (false, true) => "exact sign-flip test",
+            (false, false) => "sign-flip test with 9,999 random flips",
+        }
+    }
+
+    /// Returns all differences that the test does not reject at that level.
+    fn interval(&self, level: f64) -> Interval {
+        let found = if self.is_binary {
+            Some(mcnemar_interval(self.gained, self.lost, self.cases.len() as u64, level))
+        } else {
+            self.flips.interval(level)
+        };
+        // Rates differ by at most 1. With very few cases, the test rejects no difference.
+        found.map_or(Interval { low: -1.0, high: 1.0 }, |found| Interval {
             low: found.low.max(-1.0),
             high: found.high.min(1.0),
-        }),
-        p_value,
-        adjusted_p_value: p_value,
-        test,
-        finding: Finding::NoDifference,
-        effect: paired.and_then(|paired| paired.effect()),
-        gained,
-        lost,
-        detectable: deviation.and_then(|deviation| detectable_difference(deviation, count)),
-        needed: needed.map(|cases| RequiredCases { difference: config.detect, cases }),
-        equivalence: config.within.map(|margin| match paired {
-            Some(paired) if !is_binary && deviation.is_some() => {
+        })
+    }
+
+    /// Returns the comparison at a level that is adjusted for the number of comparisons.
+    fn comparison(&self, level: f64, config: CompareConfig) -> Comparison {
+        let count = self.cases.len() as u64;
+        let p_value = self.p_value();
+        let difference = self.flips.mean();
+        let paired = PairedDifferences::new(&self.differences);
+        // Differences that are all equal say nothing about other cases.
+        let deviation =
+            paired.map(|paired| paired.deviation()).filter(|deviation| *deviation > 0.0);
+        let needed = if self.is_binary {
+            let discordant = (self.gained + self.lost) as f64 / count as f64;
+            binary_cases_needed(config.detect, discordant)
+        } else {
+            deviation.and_then(|deviation| cases_needed(config.detect, deviation))
+        };
+        let costs = self.costs_per_trial().unwrap_or_default();
+        Comparison {
+            baseline: self.side(self.pair.baseline, |case| case.values.0, |case| case.counts.0),
+            candidate: self.side(self.pair.candidate, |case| case.values.1, |case| case.counts.1),
+            gate: self.pair.gate,
+            cases: count,
+            only_baseline: self.only_baseline.clone(),
+            only_candidate: self.only_candidate.clone(),
+            by: self.by,
+            difference,
+            interval: self.interval(level),
+            level,
+            p_value,
+            adjusted_p_value: p_value,
+            test: self.test().to_owned(),
+            finding: match difference {
+                _ if p_value > level => Finding::NoDifference,
+                difference if difference < 0.0 => Finding::Worse,
+                difference if difference > 0.0 => Finding::Better,
+                _ => Finding::NoDifference,
+            },
+            effect: paired.and_then(|paired| paired.effect()),
+            gained: self.gained,
+            lost: self.lost,
+            detectable: deviation.and_then(|deviation| detectable_difference(deviation, count)),
+            needed: needed.map(|cases| RequiredCases { difference: config.detect, cases }),
+            equivalence: config.within.map(|margin| self.equivalence(margin, config.alpha)),
+            cost_ratio: geometric_ratio(&costs).and_then(|ratio| {
+                let found = ratio.interval?;
+                let interval = Interval { low: found.low, high: found.high };
+                Some(Score { mean: ratio.value, interval })
+            }),
+            total_cost_ratio: total_ratio(&costs, config.seed).map(|ratio| ratio.value),
+            changes: changes(&self.cases),
+        }
+    }
+
+    fn equivalence(&self, margin: f64, alpha: f64) -> Equivalence {
+        let paired = PairedDifferences::new(&self.differences);
+        match paired.filter(|paired| !self.is_binary && paired.deviation() > 0.0) {
+            Some(paired) => {
                 let p_value = paired.equivalence(margin);
-                let is_equivalent = p_value <= config.alpha;
-                Equivalence { margin, p_value: Some(p_value), is_equivalent }
+                Equivalence { margin, p_value: Some(p_value), is_equivalent: p_value <= alpha }
             }
-            _ => {
-                let found = bonett_price(gained, lost, count);
+            None => {
+                let found = self.interval(alpha);
                 let is_equivalent = found.low > -margin && found.high < margin;
                 Equivalence { margin, p_value: None, is_equivalent }
             }
-        }),
-        cost_ratio: geometric_ratio(&costs).and_then(|ratio| {
-            let found = ratio.interval?;
-            let interval = Interval { low: found.low, high: found.high };
-            Some(Score { mean: ratio.value, interval })
-        }),
-        total_cost_ratio: total_ratio(&costs, config.seed).map(|ratio| ratio.value),
-        changes: changes(&cases),
-    })
+        }
+    }
+
+    /// Returns the mean cost of a trial for each case; absent if a cost is unknown.
+    fn costs_per_trial(&self) -> Option<Vec<(f64, f64)>> {
+        let (baseline, candidate) = (self.pair.baseline.target, self.pair.candidate.target);
+        let per_trial = |case: &CaseCounts, target| {
+            Some(known_cost(case, target)?.as_dollars() / executed(case) as f64)
+        };
+        self.cases
+            .iter()
+            .map(|case| {
+                let (one, two) = case.counts;
+                Some((per_trial(one, baseline)?, per_trial(two, candidate)?))
+            })
+            .collect()
+    }
+
+    fn side(
+        &self,
+        compared: ComparedTarget<'_>,
+        value: fn(&PairedCase<'_>) -> f64,
+        counts: fn(&PairedCase<'a>) -> &'a CaseCounts,
+    ) -> Side {
+        let (summary, target) = (compared.summary, compared.target);
+        let counts = || self.cases.iter().map(counts);
+        let cost = counts().try_fold(NanoDollars::default(), |sum, case| {
+            Some(sum.saturating_add(known_cost(case, target)?))
+        });
+        let tokens = |case: &CaseCounts| {
+            case.has_usage.then(|| case.input_tokens.saturating_add(case.output_tokens))
+        };
+        Side {
+            run_id: summary.run_id.clone(),
+            target: target.target.clone(),
+            mean: self.cases.iter().map(value).sum::<f64>() / self.cases.len() as f64,
+            trials: counts().map(executed).sum(),
+            cost_nanodollars: cost,
+            tokens: counts().map(tokens).sum(),
+            latency_p50_ms: summary.stats.latency_p50_ms.get(&target.target).copied(),
+        }
+    }
+}
+
+/// Returns the number of trials that were run.
+fn executed(case: &CaseCounts) -> u64 {
+    u64::from(case.counted() + case.errors)
+}
+
+/// Returns the cost of a case; absent if its target has trials without a price, or reported neither tokens
+/// nor cost.
+fn known_cost(case: &CaseCounts, target: &TargetSummary) -> Option<NanoDollars> {
+    let is_known = target.unpriced == 0 && (case.has_usage || !case.cost.is_zero());
+    is_known.then_some(case.cost)
 }
 
 /// Returns the cases of both targets, and those of only one.
@@ -178,8 +277,7 @@ fn pair_cases<'a>(
         let judged = (value(counts, by), other.and_then(|other| value(other, by)));
         match (judged, other) {
             ((Some(one), Some(two)), Some(other)) => {
-                let costs = (counts.cost.as_dollars(), other.cost.as_dollars());
-                cases.push(PairedCase { id, values: (one, two), costs });
+                cases.push(PairedCase { id, values: (one, two), counts: (counts, other) });
                 others.remove(id);
             }
             ((Some(_), None), _) => add_unpaired(&mut only_baseline, id),

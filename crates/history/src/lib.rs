@@ -17,7 +17,7 @@ mod score;
 mod trial_traces;
 
 pub use compare::{CompareConfig, compare};
-pub use compared_target::{ComparedTarget, baseline_and_candidates};
+pub use compared_target::{ComparedTarget, TargetPair, TargetPairs, pair_targets};
 pub use error::Error;
 pub use find::find_run;
 pub use list::{RunState, StoredRun, list};

@@ -1,7 +1,72 @@
-//! Text of a comparison.
+//! Text of comparisons.
 
 use crate::failures::plain;
-use bakeoff_core::{Comparison, ComparisonMetric, Finding, UnpairedCases};
+use crate::table::{count, duration};
+use bakeoff_core::{
+    Comparison, ComparisonMetric, Finding, Interval, NanoDollars, Side, UnpairedCases,
+    UnpairedTargets,
+};
+use comfy_table::{CellAlignment, Table, presets};
+
+/// Smallest p-value that is shown as a number.
+const MIN_PROBABILITY: f64 = 0.0001;
+
+/// Decimals of a percentage point that a bound gets at most.
+const MAX_DECIMALS: usize = 4;
+
+/// Returns a table with one line per comparison, for several that were made together.
+pub fn comparison_table(comparisons: &[Comparison]) -> String {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(["target", "baseline", "candidate", "difference", "interval", "p", "finding"]);
+    let first_run = comparisons.first().map(|comparison| &comparison.candidate.run_id);
+    let is_one_run = comparisons.iter().all(|one| Some(&one.candidate.run_id) == first_run);
+    for comparison in comparisons {
+        let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
+        let run = if is_one_run { String::new() } else { format!(" ({})", candidate.run_id) };
+        let finding = match comparison.finding {
+            Finding::Better => "better",
+            Finding::Worse => "worse",
+            Finding::NoDifference => "no difference found",
+        };
+        table.add_row([
+            format!("{}{run}", candidate.target),
+            percent(baseline.mean),
+            percent(candidate.mean),
+            points(comparison.difference),
+            bounds(comparison.interval),
+            probability(comparison.adjusted_p_value),
+            if comparison.gate { finding.to_owned() } else { format!("({finding})") },
+        ]);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+        if (1..=5).contains(&column.index) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    let lines: Vec<String> = table.lines().map(|line| line.trim_end().to_owned()).collect();
+    lines.join("\n")
+}
+
+/// Returns the notes below the table of comparisons: the adjustment, targets without a counterpart and the
+/// meaning of parentheses.
+pub fn comparison_notes(comparisons: &[Comparison], unpaired: &[UnpairedTargets]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if comparisons.len() > 1 {
+        let number = comparisons.len();
+        notes
+            .push(format!("p and intervals are adjusted for {number} comparisons (Holm's method)"));
+    }
+    if comparisons.iter().any(|comparison| !comparison.gate) {
+        notes.push("in parentheses: targets that do not gate".to_owned());
+    }
+    for run in unpaired {
+        let names: Vec<String> = run.targets.iter().map(|name| plain(name.as_str())).collect();
+        notes.push(format!("not compared, only in {}: {}", run.run_id, names.join(", ")));
+    }
+    notes
+}
 
 /// Returns the lines of a comparison.
 pub fn comparison_lines(comparison: &Comparison) -> Vec<String> {
@@ -21,7 +86,7 @@ pub fn comparison_lines(comparison: &Comparison) -> Vec<String> {
             points(comparison.difference),
             interval(comparison),
         ),
-        format!("{} ({}, p = {})", finding(comparison), comparison.test, p_value(comparison)),
+        format!("{} ({}, {})", finding(comparison), comparison.test, p_value(comparison)),
         format!("cases: {} better, {} worse", comparison.gained, comparison.lost),
     ];
     if let Some(effect) = comparison.effect {
@@ -54,13 +119,7 @@ pub fn comparison_lines(comparison: &Comparison) -> Vec<String> {
             points(equivalence.margin).trim_start_matches('+'),
         ));
     }
-    if let Some(total) = comparison.total_cost_ratio {
-        let each = comparison.cost_ratio.map_or_else(String::new, |ratio| {
-            let (low, high) = (ratio.interval.low, ratio.interval.high);
-            format!("; per case × {:.2} ({low:.2} – {high:.2})", ratio.mean)
-        });
-        lines.push(format!("cost: × {total:.2}{each}"));
-    }
+    lines.extend(figure_lines(comparison));
     for (unpaired, side) in
         [(&comparison.only_baseline, "baseline"), (&comparison.only_candidate, "candidate")]
     {
@@ -97,19 +156,87 @@ fn finding(comparison: &Comparison) -> &'static str {
     }
 }
 
+/// Returns the lines with cost, tokens and latency of both targets. An unknown value is a dash.
+fn figure_lines(comparison: &Comparison) -> [String; 3] {
+    let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
+    let per_trial = |total: f64, side: &Side| total / side.trials.max(1) as f64;
+    let tokens = |side: &Side| Some(per_trial(side.tokens? as f64, side));
+    let line = |name: &str, texts: [String; 2], ratio: Option<f64>| {
+        let ratio = ratio.filter(|ratio| *ratio > 0.0);
+        let ratio = ratio.map_or_else(String::new, |ratio| format!(", × {ratio:.2}"));
+        format!("{name}: {} → {}{ratio}", texts[0], texts[1])
+    };
+    let cost_text = |side: &Side| {
+        let dollars = per_trial(side.cost_nanodollars?.as_dollars(), side);
+        Some(NanoDollars::from_dollars(dollars)?.to_string())
+    };
+    let known = |text: Option<String>| text.unwrap_or_else(|| "–".to_owned());
+    let mut cost = line(
+        "cost per trial",
+        [baseline, candidate].map(|side| known(cost_text(side))),
+        comparison.total_cost_ratio,
+    );
+    if let Some(ratio) = comparison.cost_ratio {
+        let (low, high) = (ratio.interval.low, ratio.interval.high);
+        cost += &format!("; per case × {:.2} ({low:.2} – {high:.2})", ratio.mean);
+    }
+    let token_text = |side: &Side| tokens(side).map(|tokens| count(tokens.round() as u64));
+    let latency_text = |side: &Side| side.latency_p50_ms.map(duration);
+    let latency = |side: &Side| side.latency_p50_ms.map(|ms| ms as f64);
+    [
+        cost,
+        line(
+            "tokens per trial",
+            [baseline, candidate].map(|side| known(token_text(side))),
+            quotient(tokens(baseline), tokens(candidate)),
+        ),
+        line(
+            "latency p50",
+            [baseline, candidate].map(|side| known(latency_text(side))),
+            quotient(latency(baseline), latency(candidate)),
+        ),
+    ]
+}
+
+/// Returns the second value divided by the first; absent if one is unknown or the first is 0.
+fn quotient(first: Option<f64>, second: Option<f64>) -> Option<f64> {
+    first.filter(|first| *first > 0.0).zip(second).map(|(first, second)| second / first)
+}
+
 fn p_value(comparison: &Comparison) -> String {
-    let format = |p: f64| if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") };
-    let (plain, adjusted) = (format(comparison.p_value), format(comparison.adjusted_p_value));
-    if plain == adjusted { plain } else { format!("{plain}, adjusted {adjusted}") }
+    let relation = |p: f64| if p < MIN_PROBABILITY { "" } else { "= " };
+    let show = |p: f64| format!("{}{}", relation(p), probability(p));
+    let (plain, adjusted) = (show(comparison.p_value), show(comparison.adjusted_p_value));
+    if plain == adjusted {
+        format!("p {plain}")
+    } else {
+        format!("p {plain}, adjusted p {adjusted}")
+    }
+}
+
+fn probability(p: f64) -> String {
+    if p < MIN_PROBABILITY { format!("< {MIN_PROBABILITY}") } else { format!("{p:.4}") }
 }
 
 fn interval(comparison: &Comparison) -> String {
-    match comparison.interval {
-        Some(interval) => {
-            format!(" (95 % interval {} to {})", points(interval.low), points(interval.high))
-        }
-        None => " (too few cases for an interval)".to_owned(),
+    let found = comparison.interval;
+    if found.low <= -1.0 && found.high >= 1.0 {
+        return " (too few cases for an interval)".to_owned();
     }
+    let confidence = format!("{:.2}", 100.0 * (1.0 - comparison.level));
+    let confidence = confidence.trim_end_matches('0').trim_end_matches('.');
+    format!(" ({confidence} % interval {})", bounds(found))
+}
+
+/// Formats both ends. An end other than 0 gets enough decimals to show its sign.
+fn bounds(interval: Interval) -> String {
+    let bound = |end: f64| {
+        let shown = |decimals: usize| format!("{:+.decimals$}", end * 100.0);
+        let is_zero = |text: &str| !text.contains(|c: char| ('1'..='9').contains(&c));
+        let decimals = (1..MAX_DECIMALS).find(|decimals| end == 0.0 || !is_zero(&shown(*decimals)));
+        shown(decimals.unwrap_or(MAX_DECIMALS))
+    };
+    format!("{} to {} points", bound(interval.low), bound(interval.high))
 }
 
 fn percent(share: f64) -> String {

@@ -14,7 +14,7 @@ mod selection;
 mod table;
 mod traffic;
 
-pub use comparison::comparison_lines;
+pub use comparison::{comparison_lines, comparison_notes, comparison_table};
 pub use details::Details;
 pub use failures::Failures;
 pub use junit::write_junit;

@@ -187,7 +187,7 @@ pub(crate) fn duration(ms: u64) -> String {
 }
 
 /// Formats a count.
-fn count(number: u64) -> String {
+pub(crate) fn count(number: u64) -> String {
     match number {
         0 => "–".to_owned(),
         1..10_000 => number.to_string(),

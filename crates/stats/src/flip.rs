@@ -131,12 +131,8 @@ impl SignFlip {
         let furthest = nth_largest(&mut largest, needed)?;
         smallest.iter_mut().for_each(|end| *end = -*end);
         let nearest = -nth_largest(&mut smallest, needed)?;
-        let mut interval = Interval { low: self.mean - furthest, high: self.mean - nearest };
-        // An end that is exactly 0 may be off by a rounding error.
-        if self.p_value() > alpha {
-            interval = Interval { low: interval.low.min(0.0), high: interval.high.max(0.0) };
-        }
-        Some(interval)
+        let interval = Interval { low: self.mean - furthest, high: self.mean - nearest };
+        Some(interval.agreeing(self.p_value(), alpha))
     }
 
     /// Returns the smallest number of accepting sign vectors that makes a p-value exceed `alpha`.

@@ -75,7 +75,8 @@ pub fn mean_pass_rate(cases: impl Iterator<Item = CaseRate> + Clone) -> Option<M
         let t = student::quantile(0.975, count - 1.0);
         (mean * (1.0 - mean) / (error * error)).min(trials as f64) * (Z / t).powi(2)
     };
-    let interval = clopper_pearson_at(mean * effective_size, (1.0 - mean) * effective_size);
+    let (passed, failed) = (mean * effective_size, (1.0 - mean) * effective_size);
+    let interval = clopper_pearson_at(passed, failed, 0.05);
     Some(MeanEstimate { mean, interval, error: Some(error), cases: number, effective_size })
 }
 

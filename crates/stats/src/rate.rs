@@ -23,6 +23,17 @@ impl Interval {
         self.low <= value && value <= self.high
     }
 
+    /// Returns the interval moved so that it contains 0 exactly if the test of no difference has a `p_value`
+    /// above `alpha`. Both come from the same test, so only rounding is corrected.
+    pub(crate) fn agreeing(self, p_value: f64, alpha: f64) -> Interval {
+        let Interval { low, high } = self;
+        match p_value > alpha {
+            true => Interval { low: low.min(0.0), high: high.max(0.0) },
+            false if low + high > 0.0 => Interval { low: low.max(f64::MIN_POSITIVE), high },
+            false => Interval { low, high: high.min(-f64::MIN_POSITIVE) },
+        }
+    }
+
     /// Returns the part between 0 and 1.
     pub fn clipped(self) -> Interval {
         Interval { low: self.low.clamp(0.0, 1.0), high: self.high.clamp(0.0, 1.0) }
@@ -52,15 +63,15 @@ pub fn wilson(passed: u64, counted: u64) -> Interval {
 ///
 /// Without counted trials it is `[0, 1]`.
 pub fn clopper_pearson(passed: u64, counted: u64) -> Interval {
-    let (s, f) = (passed as f64, counted.saturating_sub(passed) as f64);
-    clopper_pearson_at(s, f)
+    clopper_pearson_at(passed as f64, counted.saturating_sub(passed) as f64, 0.05)
 }
 
-/// Returns Clopper and Pearson's interval for any numbers of passed and failed trials.
-pub(crate) fn clopper_pearson_at(passed: f64, failed: f64) -> Interval {
+/// Returns Clopper and Pearson's interval at level `alpha`, for any numbers of passed and failed trials.
+pub(crate) fn clopper_pearson_at(passed: f64, failed: f64, alpha: f64) -> Interval {
+    let (low, high) = (alpha / 2.0, 1.0 - alpha / 2.0);
     Interval {
-        low: if passed <= 0.0 { 0.0 } else { beta::quantile(passed, failed + 1.0, 0.025) },
-        high: if failed <= 0.0 { 1.0 } else { beta::quantile(passed + 1.0, failed, 0.975) },
+        low: if passed <= 0.0 { 0.0 } else { beta::quantile(passed, failed + 1.0, low) },
+        high: if failed <= 0.0 { 1.0 } else { beta::quantile(passed + 1.0, failed, high) },
     }
 }
 

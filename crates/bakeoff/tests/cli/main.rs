@@ -9,6 +9,7 @@ mod bad_suites;
 mod bad_targets;
 mod checks;
 mod clients;
+mod comparisons;
 mod compatibility;
 mod damage;
 mod disk;

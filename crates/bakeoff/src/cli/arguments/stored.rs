@@ -26,13 +26,14 @@ pub(crate) struct ReportArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct CompareArguments {
-    /// Baseline and candidates, as RUN or RUN:TARGET; for a single run, its targets against the first
+    /// Baseline and candidates, as RUN or RUN:TARGET; targets are paired by name. For a single run, its
+    /// targets are compared with the first, or the named one
     #[arg(value_name = "RUN[:TARGET]", required = true)]
     pub(crate) runs: Vec<String>,
     /// Folder of all runs
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
-    /// Exit with 1 if a candidate is significantly worse
+    /// Exit with 1 if a candidate that gates is significantly worse
     #[arg(long)]
     pub(crate) fail_on_regression: bool,
     /// Significance level

@@ -5,31 +5,40 @@ use crate::error::CliError;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use bakeoff_core::{ExitCode, Finding, Summary};
-use bakeoff_history::{CompareConfig, Error, PastRun, baseline_and_candidates, compare, find_run};
-use bakeoff_report::comparison_lines;
+use bakeoff_history::{CompareConfig, Error, PastRun, compare, find_run, pair_targets};
+use bakeoff_report::{comparison_lines, comparison_notes, comparison_table};
 use std::path::Path;
 
 pub(super) fn run(arguments: &CompareArguments, printer: &Printer) -> Result<Outcome, CliError> {
     let stored: Vec<(Summary, Option<String>)> =
         arguments.runs.iter().map(|name| open(name, &arguments.out)).collect::<Result<_, _>>()?;
-    let (baseline, candidates) = baseline_and_candidates(&stored)?;
+    let found = pair_targets(&stored)?;
     let mut config = CompareConfig::default();
     config.alpha = arguments.alpha;
     config.detect = arguments.detect;
     config.within = arguments.within;
-    let comparisons = compare(baseline, &candidates, config)?;
+    let comparisons = compare(&found.pairs, config)?;
+    if comparisons.len() > 1 {
+        printer.data(comparison_table(&comparisons));
+    }
+    let notes = comparison_notes(&comparisons, &found.unpaired);
+    notes.iter().for_each(|note| printer.data(note));
     for (index, comparison) in comparisons.iter().enumerate() {
-        if index > 0 {
+        if index > 0 || !notes.is_empty() {
             printer.data("");
         }
         comparison_lines(comparison).iter().for_each(|line| printer.data(line));
     }
-    let is_worse = comparisons.iter().any(|comparison| comparison.finding == Finding::Worse);
-    let code = match arguments.fail_on_regression && is_worse {
+    let is_regression = comparisons
+        .iter()
+        .any(|comparison| comparison.gate && comparison.finding == Finding::Worse);
+    let code = match arguments.fail_on_regression && is_regression {
         true => ExitCode::Failed,
         false => ExitCode::Passed,
     };
-    Ok(Outcome::new(code).with("comparisons", &comparisons))
+    Ok(Outcome::new(code)
+        .with("comparisons", &comparisons)
+        .with("unpaired_targets", &found.unpaired))
 }
 
 /// Opens `RUN` or `RUN:TARGET`.
