@@ -109,6 +109,8 @@ pub enum ParameterType {
     ValueTable,
     /// A table of templates.
     TemplateTable,
+    /// A non-empty list of checks, whose parameters depend on their kinds.
+    Checks,
 }
 
 /// Parameters of every kind that can test a part of the output.

@@ -1,5 +1,6 @@
 //! All kinds of checks.
 
+use crate::any::{self, AnyCheck};
 use crate::behaviour::{self, BehaviourCheck};
 use crate::code::{self, ProgramCheck, PythonCheck};
 use crate::files::{self, FileCheck};
@@ -18,6 +19,7 @@ use serde_json::{Map, Value};
 
 /// All kinds, sorted by name.
 pub const KINDS: &[&KindInfo] = &[
+    &any::ANY,
     &process::COMMAND_CONTAINS,
     &text::CONTAINS,
     &text::CONTAINS_ALL,
@@ -75,6 +77,8 @@ pub enum CheckKind {
     Program(ProgramCheck),
     /// Python code judges the attempt.
     Python(PythonCheck),
+    /// One of several checks passes.
+    Any(AnyCheck),
 }
 
 /// A check that needs nothing but the attempt's data.
@@ -142,6 +146,7 @@ impl CheckKind {
             "pairwise" => return Pairwise::build(parameters).map(CheckKind::Pairwise),
             "program" => return ProgramCheck::build(parameters).map(CheckKind::Program),
             "python" => return PythonCheck::build(parameters).map(CheckKind::Python),
+            "any" => return AnyCheck::build(parameters).map(CheckKind::Any),
             _ => {}
         }
         let test = if let Some(test) = TextCheck::build(name, parameters)? {
@@ -161,14 +166,5 @@ impl CheckKind {
         };
         let part = OutputPart::build(parameters)?;
         Ok(CheckKind::Local(LocalCheck { part, test }))
-    }
-
-    /// Returns the judge's name if a model judges.
-    pub fn judge(&self) -> Option<&str> {
-        match self {
-            CheckKind::Rubric(rubric) => Some(&rubric.model),
-            CheckKind::Pairwise(pairwise) => Some(&pairwise.model),
-            CheckKind::Local(_) | CheckKind::Program(_) | CheckKind::Python(_) => None,
-        }
     }
 }

@@ -6,6 +6,7 @@
 //! request and parse the result, and the caller runs it. Judges follow the protocol in [`judge`] and are
 //! injected.
 
+mod any;
 mod behaviour;
 mod code;
 mod completeness;
@@ -29,6 +30,7 @@ mod structure;
 mod text;
 mod xml;
 
+pub use any::AnyCheck;
 pub use behaviour::BehaviourCheck;
 pub use code::{CodeResultError, ProgramCheck, PythonCheck, PythonSource, parse_code_result};
 pub use completeness::require_whole_output;
@@ -120,8 +122,10 @@ impl Check {
     /// The check is inconclusive, which is neither a pass nor a failure. Kinds that need a model or a program
     /// always are: the caller obtains their finding and passes it to [`Check::conclude`].
     pub fn run(&self, attempt: &Attempt) -> Result<CheckResult, Inconclusive> {
-        let CheckKind::Local(check) = &self.kind else {
-            return Err(Inconclusive("the check needs a model or a program".to_owned()));
+        let check = match &self.kind {
+            CheckKind::Local(check) => check,
+            CheckKind::Any(group) => return self.run_any(group, attempt),
+            _ => return Err(Inconclusive("the check needs a model or a program".to_owned())),
         };
         let completeness = require_whole_output(attempt);
         let (text, completeness) = match &check.part {
@@ -136,6 +140,25 @@ impl Check {
             },
         };
         Ok(self.conclude(check.test.find(text, completeness, attempt)?))
+    }
+
+    /// Runs the members of a group. A member without a result matters only if no other passes.
+    fn run_any(&self, group: &AnyCheck, attempt: &Attempt) -> Result<CheckResult, Inconclusive> {
+        let (mut results, mut inconclusive) = (Vec::new(), None);
+        for member in &group.members {
+            match member.run(attempt) {
+                Ok(result) => results.push(result),
+                Err(reason) => inconclusive = inconclusive.or(Some(reason)),
+            }
+            if results.last().is_some_and(AnyCheck::is_decided_by) {
+                break;
+            }
+        }
+        let finding = AnyCheck::combine(&results);
+        match inconclusive {
+            Some(reason) if !finding.holds => Err(reason),
+            _ => Ok(self.conclude(finding)),
+        }
     }
 
     /// Returns the result of a finding.

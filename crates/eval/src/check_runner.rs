@@ -5,7 +5,7 @@ use crate::code_check::{CodeJudge, PythonWorkers};
 use crate::context::TrialContext;
 use crate::model_judge::{JudgeCalls, ModelJudge};
 use bakeoff_check::{
-    Check, CheckFinding, CheckKind, Inconclusive, combine_results, require_whole_output,
+    AnyCheck, Check, CheckFinding, CheckKind, Inconclusive, combine_results, require_whole_output,
 };
 use bakeoff_core::{
     Attempt, CheckResult, ErrorKind, Redactor, RunId, Status, TrialError, TrialKey, TrialResult,
@@ -215,10 +215,11 @@ impl<'a> CheckRunner<'a> {
     ) -> Result<CheckResult, TrialError> {
         let unable = |reason: Inconclusive| check_error(reason.to_string());
         // Models and programs do not judge a truncated output.
-        if !matches!(check.kind, CheckKind::Local(_)) {
+        if !matches!(check.kind, CheckKind::Local(_) | CheckKind::Any(_)) {
             require_whole_output(input.attempt).map_err(unable)?;
         }
         let finding = match &check.kind {
+            CheckKind::Any(group) => return self.run_any(check, group, input, calls).await,
             CheckKind::Local(_) => return check.run(input.attempt).map_err(unable),
             CheckKind::Rubric(rubric) => self.models().judge_rubric(rubric, input, calls).await?,
             CheckKind::Pairwise(pairwise) => {
@@ -234,6 +235,34 @@ impl<'a> CheckRunner<'a> {
         // The finding may repeat a secret from the output.
         let message = self.redactor.scrub(finding.message);
         Ok(check.conclude(CheckFinding { message, ..finding }))
+    }
+
+    /// Runs the checks of a group until one decides it. A check without a result matters only if no other
+    /// passes.
+    async fn run_any(
+        &self,
+        check: &Check,
+        group: &AnyCheck,
+        input: JudgeInput<'_>,
+        calls: &mut JudgeCalls,
+    ) -> Result<CheckResult, TrialError> {
+        let (mut results, mut error) = (Vec::new(), None);
+        for member in &group.members {
+            // Boxed, because a group may contain groups.
+            match Box::pin(self.run_check(member, input, calls)).await {
+                Ok(result) => results.push(result),
+                Err(found) if found.kind != ErrorKind::Check => return Err(found),
+                Err(found) => error = error.or(Some(found)),
+            }
+            if results.last().is_some_and(AnyCheck::is_decided_by) {
+                break;
+            }
+        }
+        let finding = AnyCheck::combine(&results);
+        match error {
+            Some(error) if !finding.holds => Err(error),
+            _ => Ok(check.conclude(finding)),
+        }
     }
 
     fn models(&self) -> ModelJudge<'_> {

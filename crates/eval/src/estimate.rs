@@ -110,8 +110,8 @@ fn judge_calls(suite: &Suite) -> BTreeMap<String, u64> {
         for check in checks.filter(|check| check.applies_to_tags(&case.tags)) {
             let targets = suite.targets.iter().filter(|target| check.applies_to(target.base()));
             let count = targets.count() as u64 * u64::from(suite.settings.trials);
-            if let Some(judge) = &check.judge {
-                *calls.entry(judge.clone()).or_default() += count * check.judge_calls();
+            for (judge, per_output) in &check.judge_calls {
+                *calls.entry(judge.clone()).or_default() += count * per_output;
             }
         }
     }

@@ -3,7 +3,7 @@
 //! Checks occur in suites and in cases of any format, so they are validated as JSON. The caller knows
 //! the position.
 
-use super::spec::{CHECK_COMMON, Field, ValueType, kind_fields};
+use super::spec::{CHECK_COMMON, Field, MEMBER_KEYS, ValueType, kind_fields};
 use super::tree::{expectation, lower_first};
 use crate::problem::suggest;
 use bakeoff_check::{KINDS, KindInfo};
@@ -37,9 +37,13 @@ impl CheckProblem {
 
 /// Returns the problems of the keys and values of a check.
 pub(crate) fn problems(table: &Map<String, Value>) -> Vec<CheckProblem> {
-    let common = CHECK_COMMON.fields();
+    problems_with(table, &CHECK_COMMON.fields().collect::<Vec<_>>())
+}
+
+/// Returns the problems of a check that has these keys in addition to those of its kind.
+fn problems_with(table: &Map<String, Value>, common: &[&Field]) -> Vec<CheckProblem> {
     let Some(word) = table.get("kind").and_then(Value::as_str) else {
-        let mut found = field_problems(table, &common.collect::<Vec<_>>(), "[[check]]");
+        let mut found = field_problems(table, common, "[[check]]");
         // The other keys depend on the kind.
         found.retain(|problem| !problem.is_unknown_key);
         return found;
@@ -50,9 +54,51 @@ pub(crate) fn problems(table: &Map<String, Value>) -> Vec<CheckProblem> {
         return vec![CheckProblem { hint, ..problem }];
     };
     let specific = kind_fields(info);
-    let mut fields: Vec<&Field> = common.collect();
+    let mut fields = common.to_vec();
     fields.extend(&specific);
-    field_problems(table, &fields, &format!("the check `{word}`"))
+    let mut found = field_problems(table, &fields, &format!("the check `{word}`"));
+    for (key, _) in table.iter().filter(|(key, _)| is_group(&fields, key)) {
+        found.extend(member_problems(table, key));
+    }
+    found
+}
+
+fn is_group(fields: &[&Field], key: &str) -> bool {
+    let field = fields.iter().find(|field| field.name == key);
+    field.is_some_and(|field| matches!(field.value_type, ValueType::Checks))
+}
+
+/// Returns the problems of the checks in a group. Only the position of the group is known, so the message has
+/// the number of the check.
+fn member_problems(table: &Map<String, Value>, group: &str) -> Vec<CheckProblem> {
+    let is_known = |field: &&Field| MEMBER_KEYS.contains(&field.name);
+    let common: Vec<&Field> = CHECK_COMMON.fields().filter(is_known).collect();
+    let mut found = Vec::new();
+    for (number, member) in (1..).zip(members(table, group)) {
+        let problems = problems_with(member, &common).into_iter();
+        found.extend(problems.map(|problem| CheckProblem {
+            key: Some(group.to_owned()),
+            is_unknown_key: false,
+            message: format!("check {number}: {}", problem.message),
+            hint: problem.hint,
+        }));
+    }
+    found
+}
+
+fn members<'a>(
+    table: &'a Map<String, Value>,
+    group: &str,
+) -> impl Iterator<Item = &'a Map<String, Value>> {
+    table.get(group).and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
+}
+
+/// Returns the check itself, or the checks within a group of kind `any`.
+pub(crate) fn single_checks(table: &Map<String, Value>) -> Vec<&Map<String, Value>> {
+    match table.get("kind").and_then(Value::as_str) {
+        Some("any") => members(table, "checks").flat_map(single_checks).collect(),
+        _ => vec![table],
+    }
 }
 
 fn field_problems(table: &Map<String, Value>, fields: &[&Field], name: &str) -> Vec<CheckProblem> {
@@ -112,6 +158,9 @@ fn has_type(value: &Value, value_type: &ValueType) -> bool {
         ValueType::OpenTable => value.is_object(),
         ValueType::TextOrTable => value.is_object() || value.is_string(),
         ValueType::Any => true,
+        ValueType::Checks => value
+            .as_array()
+            .is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_object)),
         // Keys of checks have none of these types.
         ValueType::Connections { .. }
         | ValueType::ChoiceList(_)
@@ -119,8 +168,7 @@ fn has_type(value: &Value, value_type: &ValueType) -> bool {
         | ValueType::Table(_)
         | ValueType::Tables(_)
         | ValueType::NamedTables(_)
-        | ValueType::OpenTables
-        | ValueType::Checks => false,
+        | ValueType::OpenTables => false,
     }
 }
 

@@ -1,7 +1,8 @@
 //! Reading of checks, of the suite and of single cases.
 
-use super::check_fields::{self, CheckProblem};
+use super::check_fields::{self, CheckProblem, single_checks};
 use super::programs::{absolute_if_file, find_program};
+use super::spec::MEMBER_KEYS;
 use super::targets::Target;
 use super::template_value::TemplateValue;
 use super::tree::Node;
@@ -9,7 +10,7 @@ use super::variables::{TEMPLATE_HINT, TemplateUse};
 use crate::case::Case;
 use crate::case_error::CaseError;
 use crate::problem::{Problems, suggest};
-use bakeoff_check::{Check, CheckKind, KindInfo, PythonSource};
+use bakeoff_check::{Check, CheckKind, KindInfo, ParameterType, PythonSource};
 use bakeoff_core::TargetName;
 use bakeoff_llm::Environment;
 use minijinja::Value as Fields;
@@ -30,8 +31,10 @@ pub struct CheckSpec {
     pub targets: Vec<TargetName>,
     /// Tags of the cases to check, of which a case needs one; empty for all cases.
     pub tags: Vec<String>,
-    /// Name of the judge model in the suite file, if the check has one.
-    pub judge: Option<String>,
+    /// Judge models by their names in the suite file, with the number of their calls per output without
+    /// re-asking.
+    pub judge_calls: Vec<(String, u64)>,
+    examines_exit_code: bool,
     negate: bool,
     required: bool,
     weight: f64,
@@ -61,16 +64,7 @@ impl CheckSpec {
 
     /// Returns whether the check tests the exit code of a program.
     pub fn examines_exit_code(&self) -> bool {
-        self.kind.name == "exit_code"
-    }
-
-    /// Returns the number of judge calls per output.
-    pub fn judge_calls(&self) -> u64 {
-        match (&self.judge, self.kind.name) {
-            (None, _) => 0,
-            (Some(_), "pairwise") => 2,
-            (Some(_), _) => 1,
-        }
+        self.examines_exit_code
     }
 
     /// Renders the check for a case.
@@ -217,8 +211,7 @@ impl CheckReader {
         ids: &mut BTreeSet<String>,
     ) -> Result<CheckSpec, CheckProblem> {
         let text = |key: &str| table.get(key).and_then(Value::as_str);
-        let kind = text("kind").and_then(KindInfo::find);
-        let kind = kind.ok_or_else(|| CheckProblem::at("kind", "unknown check kind"))?;
+        let kind = kind_of(table).ok_or_else(|| CheckProblem::at("kind", "unknown check kind"))?;
         let id = match text("id") {
             Some(id) if !ids.insert(id.to_owned()) => {
                 return Err(CheckProblem::at("id", format!("duplicate check id `{id}`")));
@@ -226,11 +219,14 @@ impl CheckReader {
             Some(id) => id.to_owned(),
             None => unused_id(kind.name, ids),
         };
+        let singles = single_checks(table);
+        let kinds = || singles.iter().filter_map(|check| kind_of(check));
         let check = CheckSpec {
             id,
             targets: self.targets(&texts(table, "targets"))?,
             tags: texts(table, "tags"),
-            judge: text("model").map(str::to_owned),
+            judge_calls: singles.iter().filter_map(|check| judge_call(check)).collect(),
+            examines_exit_code: kinds().any(|kind| kind.name == "exit_code"),
             negate: table.get("negate").and_then(Value::as_bool).unwrap_or(false),
             required: table.get("required").and_then(Value::as_bool).unwrap_or(true),
             weight: table.get("weight").and_then(Value::as_f64).unwrap_or(1.0),
@@ -238,20 +234,22 @@ impl CheckReader {
             kind,
             parameters: self.parameters(kind, table)?,
         };
+        match kinds().find_map(|kind| self.unsupported(kind, &check)) {
+            Some(problem) => Err(problem),
+            None => Ok(check),
+        }
+    }
+
+    /// Returns the problem of a kind for programs that applies to a model.
+    fn unsupported(&self, kind: &KindInfo, check: &CheckSpec) -> Option<CheckProblem> {
         let needs_exit_code = kind.name == "exit_code";
         let is_supported = |model: &TargetName| !needs_exit_code && self.agents.contains(model);
-        let model =
-            self.models.iter().find(|model| check.applies_to(model) && !is_supported(model));
-        match model {
-            Some(model) if kind.for_programs => {
-                let supported =
-                    if needs_exit_code { "programs" } else { "programs and models with tools" };
-                let message = format!("`{}` is for {supported}; `{model}` is a model", kind.name);
-                Err(CheckProblem::at("kind", message)
-                    .with_hint("limit the check with `targets = [\"…\"]`"))
-            }
-            _ => Ok(check),
-        }
+        let mut models = self.models.iter().filter(|_| kind.for_programs);
+        let model = models.find(|model| check.applies_to(model) && !is_supported(model))?;
+        let supported = if needs_exit_code { "programs" } else { "programs and models with tools" };
+        let message = format!("`{}` is for {supported}; `{model}` is a model", kind.name);
+        let hint = "limit the check with `targets = [\"…\"]`";
+        Some(CheckProblem::at("kind", message).with_hint(hint))
     }
 
     fn targets(&self, names: &[String]) -> Result<Vec<TargetName>, CheckProblem> {
@@ -271,15 +269,7 @@ impl CheckReader {
         kind: &'static KindInfo,
         table: &Map<String, Value>,
     ) -> Result<CheckParameters, CheckProblem> {
-        let mut parameters = Vec::new();
-        for parameter in kind.all_parameters() {
-            let Some(value) = table.get(parameter.name) else { continue };
-            let value = TemplateValue::read(value, parameter.kind).map_err(|message| {
-                CheckProblem::at(parameter.name, message).with_hint(TEMPLATE_HINT)
-            })?;
-            parameters.push((parameter.name.to_owned(), value));
-        }
-        self.resolve_files(kind, &mut parameters)?;
+        let parameters = self.templates(kind, table)?;
         let is_fixed = parameters.iter().all(|(_, value)| value.is_fixed());
         // Problems of parameters that do not depend on the case are reported now.
         let placeholder =
@@ -297,6 +287,51 @@ impl CheckReader {
             }
             _ => Ok(CheckParameters::Templated(parameters)),
         }
+    }
+
+    /// Compiles the templates of a check's parameters, and those of the checks in a group.
+    fn templates(
+        &self,
+        kind: &'static KindInfo,
+        table: &Map<String, Value>,
+    ) -> Result<Vec<(String, TemplateValue)>, CheckProblem> {
+        let mut parameters = Vec::new();
+        for parameter in kind.all_parameters() {
+            let Some(value) = table.get(parameter.name) else { continue };
+            let value = match (parameter.kind, value) {
+                (ParameterType::Checks, Value::Array(members)) => {
+                    let members = members.iter().filter_map(Value::as_object);
+                    TemplateValue::List(
+                        members
+                            .map(|member| self.member_templates(parameter.name, member))
+                            .collect::<Result<_, _>>()?,
+                    )
+                }
+                _ => TemplateValue::read(value, parameter.kind).map_err(|message| {
+                    CheckProblem::at(parameter.name, message).with_hint(TEMPLATE_HINT)
+                })?,
+            };
+            parameters.push((parameter.name.to_owned(), value));
+        }
+        self.resolve_files(kind, &mut parameters)?;
+        Ok(parameters)
+    }
+
+    /// Compiles a check of a group. Problems are at the key of the group.
+    fn member_templates(
+        &self,
+        group: &str,
+        table: &Map<String, Value>,
+    ) -> Result<TemplateValue, CheckProblem> {
+        let at_group =
+            |problem: CheckProblem| CheckProblem { key: Some(group.to_owned()), ..problem };
+        let kind = kind_of(table).ok_or_else(|| CheckProblem::at(group, "unknown check kind"))?;
+        let mut parameters = self.templates(kind, table).map_err(at_group)?;
+        for key in MEMBER_KEYS {
+            let value = table.get(key).map(|value| TemplateValue::Fixed(value.clone()));
+            parameters.extend(value.map(|value| (key.to_owned(), value)));
+        }
+        Ok(TemplateValue::Table(parameters))
     }
 
     /// Replaces a schema file with its content and relative file names with absolute paths.
@@ -360,6 +395,17 @@ impl CheckReader {
         check: &CheckSpec,
         environment: Environment<'_>,
     ) -> Vec<CheckProblem> {
+        match &check.parameters {
+            CheckParameters::Fixed(kind) => self.kind_environment(kind, environment),
+            CheckParameters::Templated(_) => Vec::new(),
+        }
+    }
+
+    fn kind_environment(
+        &self,
+        kind: &CheckKind,
+        environment: Environment<'_>,
+    ) -> Vec<CheckProblem> {
         let missing = |key, program: &OsStr| {
             let reason = find_program(program, environment).err()?;
             let message = format!("cannot run `{}`: {reason}", program.to_string_lossy());
@@ -367,12 +413,12 @@ impl CheckReader {
                 "use a program on the PATH, or an executable file next to the suite file",
             ))
         };
-        match &check.parameters {
-            CheckParameters::Fixed(CheckKind::Program(program)) => {
+        match kind {
+            CheckKind::Program(program) => {
                 let word = program.command.first();
                 word.and_then(|word| missing("command", OsStr::new(word))).into_iter().collect()
             }
-            CheckParameters::Fixed(CheckKind::Python(python)) => {
+            CheckKind::Python(python) => {
                 let interpreter = missing("kind", OsStr::new(PYTHON_PROGRAM))
                     .map(|problem| problem.with_hint("install Python 3"));
                 let function = match &python.source {
@@ -381,7 +427,14 @@ impl CheckReader {
                 };
                 interpreter.into_iter().chain(function).collect()
             }
-            _ => Vec::new(),
+            CheckKind::Any(group) => {
+                let members = group.members.iter();
+                let problems =
+                    members.flat_map(|member| self.kind_environment(&member.kind, environment));
+                let at_group = |problem| CheckProblem { key: Some("checks".to_owned()), ..problem };
+                problems.map(at_group).collect()
+            }
+            CheckKind::Local(_) | CheckKind::Rubric(_) | CheckKind::Pairwise(_) => Vec::new(),
         }
     }
 
@@ -405,6 +458,18 @@ impl CheckReader {
             }
         }
     }
+}
+
+fn kind_of(table: &Map<String, Value>) -> Option<&'static KindInfo> {
+    KindInfo::find(table.get("kind")?.as_str()?)
+}
+
+/// Returns the judge of a check and the number of its calls per output.
+fn judge_call(table: &Map<String, Value>) -> Option<(String, u64)> {
+    let judge = table.get("model")?.as_str()?.to_owned();
+    // A pairwise check asks in both orders.
+    let calls = if kind_of(table)?.name == "pairwise" { 2 } else { 1 };
+    Some((judge, calls))
 }
 
 fn texts(table: &Map<String, Value>, key: &str) -> Vec<String> {

@@ -90,8 +90,8 @@ impl Coverage<'_> {
                 }
             };
             for check in &case_checks {
-                if let (Some(judge), Some(checks)) = (&check.judge, &case.checks) {
-                    let position = || checks.position.clone();
+                let position = || case.checks.as_ref().and_then(|checks| checks.position.clone());
+                for (judge, _) in &check.judge_calls {
                     scan.judges.entry(judge.clone()).or_insert_with(position);
                 }
             }
@@ -183,9 +183,11 @@ impl Coverage<'_> {
             |check: &CheckSpec| self.targets.iter().any(|target| check.applies_to(target.base()));
         let is_judge = |name: &str| {
             let mut judges = self.checks.iter().filter(|check| is_selected(check));
-            judges.any(|check| check.judge.as_deref() == Some(name))
+            judges.any(|check| check.judge_calls.iter().any(|(judge, _)| judge == name))
         };
-        for name in nodes.iter().filter_map(|node| node.text("model")) {
+        let mut names = Vec::new();
+        nodes.iter().for_each(|node| add_judges(node, &mut names));
+        for name in names {
             let key = name.value.to_owned();
             if is_judge(&key) && seen.insert(key.clone()) {
                 let model = resolve::resolve(name, self.models, self.context, problems);
@@ -211,6 +213,12 @@ impl Coverage<'_> {
         }
         judges
     }
+}
+
+/// Adds the names of the judges of a check, or of the checks in a group.
+fn add_judges<'a>(node: &Node<'a, '_>, names: &mut Vec<SourceText<'a>>) {
+    names.extend(node.text("model"));
+    node.tables("checks").iter().for_each(|member| add_judges(member, names));
 }
 
 /// Converts a problem of a case check into one at the position of the case.

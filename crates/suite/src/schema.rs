@@ -84,7 +84,15 @@ fn check_schemas() -> Vec<Value> {
             check["description"] = json!(kind.about);
             check["properties"]["kind"] = json!({"const": kind.name});
             for field in kind_fields(kind) {
-                check["properties"][field.name] = field_schema(&field);
+                check["properties"][field.name] = match field.value_type {
+                    // The checks of a group have the form of all checks.
+                    ValueType::Checks => json!({
+                        "type": "array",
+                        "minItems": 1,
+                        "items": {"$ref": "#/properties/check/items"},
+                    }),
+                    _ => field_schema(&field),
+                };
                 if field.required
                     && let Some(required) = check["required"].as_array_mut()
                 {

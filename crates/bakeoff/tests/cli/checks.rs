@@ -405,6 +405,68 @@ value = "It"
 }
 
 #[test]
+fn group_applies_checks_until_one_decides() {
+    let dir = test_dir(
+        r#"
+[[check]]
+id = "either"
+kind = "any"
+checks = [
+    { kind = "contains", value = "{{ expected }}" },
+    { kind = "python", expression = "{'passed': True, 'score': 0.5}" },
+    { kind = "rubric", model = "sim/judge", criteria = ['It names "Rome".'] },
+]
+"#,
+    );
+    let planned = dir.run(&["check"]);
+    assert!(planned.stdout.contains("judge sim/judge: 2 calls"), "{}", planned.transcript());
+    let output = run(&dir);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let trials = dir.trials();
+    assert!(trials[0]["attempt"]["judge_usage"].is_null(), "{}", trials[0]);
+    assert!(trials[1]["attempt"]["judge_usage"].is_object(), "{}", trials[1]);
+    assert_eq!(
+        (&trials[1]["checks"][0]["check"], &trials[1]["score"]),
+        (&"either".into(), &1.0.into())
+    );
+}
+
+#[test]
+fn exit_code_in_a_group_is_a_result() {
+    let suite = "[[target]]\nname = \"p\"\ncommand = [\"sh\", \"-c\", \"exit 3\"]\nprompt = \"x\"\n[[cases.inline]]\nid = \"a\"\n[[check]]\nkind = \"any\"\nchecks = [{ kind = \"exit_code\" }, { kind = \"exit_code\", id = \"three\", value = 3 }]\n";
+    let output = TestDir::with_suite(suite).run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+}
+
+#[test]
+fn problems_of_a_group_name_its_check() {
+    let dir = test_dir(
+        r#"
+[[check]]
+kind = "any"
+checks = [{ kind = "contains", value = "x", weight = 2 }, { kind = "exit_code" }, { kind = "contain" }]
+[[check]]
+kind = "any"
+checks = [{ kind = "exit_code" }]
+[[check]]
+kind = "any"
+checks = []
+"#,
+    );
+    let output = dir.run(&["check"]);
+    assert_eq!(output.code, 2, "{}", output.transcript());
+    let messages: Vec<&str> =
+        output.stderr.lines().filter(|line| line.starts_with("error")).collect();
+    insta::assert_snapshot!(messages.join("\n"), @r#"
+    error: check 1: unknown key `weight` in the check `contains`
+    error: check 3: unknown check kind `contain`
+    error: `exit_code` is for programs; `one` is a model
+    error: `checks` must be a list of tables, not an empty list
+    error: 4 problems; nothing was called
+    "#);
+}
+
+#[test]
 fn prompts_and_replies_of_judges_are_in_the_trace() {
     let dir = test_dir(
         "[[check]]\nid = \"kind\"\nkind = \"rubric\"\nmodel = \"sim/judge\"\ncriteria = [\"It is kind.\", 'It names \"Paris\".']\nmin_score = 0.5\n",

@@ -107,6 +107,34 @@ fn required_checks_decide_status_and_weights_the_score() {
 }
 
 #[test]
+fn group_passes_if_one_of_its_checks_does() {
+    let group = "kind = 'any'\nchecks = [{kind = 'contains', value = 'Paris'}, {kind = 'is_json', negate = true, id = 'prose'}, {kind = 'similarity', metric = 'token_f1', value = 'b c', min_score = 0.9}]";
+    expect_all(&[(group, "Paris", true), (group, "It is Rome.", true), (group, "{}", false)]);
+    let failed = result(group, &attempt_with(r#"{"b": 1}"#));
+    assert!(failed.message.starts_with("contains: no \"Paris\" in "), "{}", failed.message);
+    assert!(failed.message.contains("; prose: unexpected: "), "{}", failed.message);
+    assert_eq!((failed.graded, failed.score), (true, 0.5));
+    let nested =
+        "kind = 'any'\nchecks = [{kind = 'any', checks = [{kind = 'contains', value = 'a'}]}]";
+    expect_all(&[(nested, "a", true), (nested, "b", false)]);
+}
+
+#[test]
+fn group_is_inconclusive_if_a_check_without_a_result_could_pass() {
+    let group = "kind = 'any'\nchecks = [{kind = 'finish_reason', value = 'stop'}, {kind = 'contains', value = 'a'}]";
+    expect(group, &attempt_with("a"), true);
+    expect_inconclusive(group, &attempt_with("b"), "finish reason unknown");
+}
+
+#[test]
+fn invalid_groups_are_rejected() {
+    expect_error("kind = 'any'\nchecks = []", "checks", "missing");
+    expect_error("kind = 'any'\nchecks = [{kind = 'x'}]", "checks", "no known `kind`");
+    let pattern = "kind = 'any'\nchecks = [{kind = 'regex', value = '('}]";
+    expect_error(pattern, "checks", "`regex`: not a regular expression");
+}
+
+#[test]
 fn kinds_are_sorted_and_described() {
     assert!(KINDS.is_sorted_by_key(|kind| kind.name));
     for kind in KINDS {

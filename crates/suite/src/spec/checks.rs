@@ -49,6 +49,9 @@ pub(crate) const CHECK_COMMON: Section = Section::new(
     ],
 );
 
+/// Common keys of the checks in a group of kind `any`; the others apply to the group.
+pub(crate) const MEMBER_KEYS: [&str; 3] = ["kind", "id", "negate"];
+
 /// Returns the keys specific to a check kind.
 pub(crate) fn kind_fields(kind: &KindInfo) -> Vec<Field> {
     kind.all_parameters().map(parameter_field).collect()
@@ -66,6 +69,7 @@ fn parameter_field(parameter: &ParameterInfo) -> Field {
         ParameterType::Table | ParameterType::ValueTable => ValueType::OpenTable,
         ParameterType::TemplateTable => ValueType::TextMap,
         ParameterType::Value => ValueType::Any,
+        ParameterType::Checks => ValueType::Checks,
     };
     Field { required: parameter.required, ..optional(parameter.name, value_type, parameter.about) }
 }

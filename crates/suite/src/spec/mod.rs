@@ -8,7 +8,7 @@ mod select;
 mod settings;
 mod targets;
 
-pub(crate) use checks::{CHECK_COMMON, kind_fields};
+pub(crate) use checks::{CHECK_COMMON, MEMBER_KEYS, kind_fields};
 #[cfg(test)]
 pub(crate) use models::LIMITS;
 pub(crate) use models::{MODEL, SIM};
