@@ -20,8 +20,9 @@ pub struct CaseSummary {
     pub pass_count: u32,
     /// Planned trials.
     pub total_trials: u32,
-    /// `pass_count / total_trials`.
-    pub pass_rate: f64,
+    /// Share of the judged trials that passed; absent without judged trials. For FastSkill projects, share of
+    /// the planned trials.
+    pub pass_rate: Option<f64>,
     /// Trials that were judged.
     pub counted: u32,
     /// Trials that errored.
@@ -141,6 +142,8 @@ pub struct CaseList {
     trials: u32,
     /// Status of each planned trial, case by case.
     statuses: Vec<Status>,
+    /// Whether pass rates are shares of the planned trials.
+    has_planned_rates: bool,
 }
 
 impl CaseList {
@@ -152,7 +155,13 @@ impl CaseList {
         trials: u32,
         statuses: Vec<Status>,
     ) -> CaseList {
-        CaseList { ids, counts, trials, statuses }
+        CaseList { ids, counts, trials, statuses, has_planned_rates: false }
+    }
+
+    /// Makes pass rates shares of the planned trials instead of the judged ones, as in FastSkill.
+    #[must_use]
+    pub fn with_planned_rates(self) -> CaseList {
+        CaseList { has_planned_rates: true, ..self }
     }
 
     /// Returns the counts of each case with its id.
@@ -181,13 +190,15 @@ impl CaseList {
         let statuses = statuses.map(Some).chain(std::iter::repeat(None));
         self.counts().zip(statuses).map(|((id, counts), statuses)| {
             let counted = counts.counted();
+            let base = if self.has_planned_rates { self.trials } else { counted };
+            let rate = f64::from(counts.passed) / f64::from(base);
             let mean = || counts.score_millionths as f64 / 1e6 / f64::from(counted);
             CaseSummary {
                 id: id.into(),
                 status: counts.shown_status(),
                 pass_count: counts.passed,
                 total_trials: self.trials,
-                pass_rate: f64::from(counts.passed) / f64::from(self.trials.max(1)),
+                pass_rate: (base > 0).then_some(rate),
                 counted,
                 errors: counts.errors,
                 score: (counted > 0).then(mean),
@@ -231,20 +242,27 @@ impl<'de> Deserialize<'de> for CaseList {
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CaseList, A::Error> {
                 let (mut ids, mut counts, mut trials) = (Vec::new(), Vec::new(), 0);
-                let mut statuses = Vec::new();
+                let (mut statuses, mut has_planned_rates) = (Vec::new(), false);
                 while let Some(case) = list.next_element::<CaseSummary>()? {
+                    has_planned_rates |= is_planned_rate(&case);
                     trials = case.total_trials;
                     counts.push(counts_of(&case));
                     statuses.extend(case.trials.iter().map(|trial| trial.status));
                     ids.push(case.id);
                 }
                 let ids = Arc::new(ids.into_iter().collect());
-                Ok(CaseList::new(ids, counts, trials, statuses))
+                Ok(CaseList { ids, counts, trials, statuses, has_planned_rates })
             }
         }
 
         deserializer.deserialize_seq(CaseListVisitor)
     }
+}
+
+/// Whether the rate of a stored case can only be a share of its planned trials.
+fn is_planned_rate(case: &CaseSummary) -> bool {
+    let planned = f64::from(case.pass_count) / f64::from(case.total_trials.max(1));
+    case.pass_count > 0 && case.counted < case.total_trials && case.pass_rate == Some(planned)
 }
 
 fn counts_of(case: &CaseSummary) -> CaseCounts {
@@ -301,5 +319,19 @@ mod tests {
         let shown: Vec<Status> = list.iter().map(|case| case.status).collect();
         assert_eq!(shown, [Status::Passed, Status::Error, Status::Skipped]);
         assert!(json.contains(r#""total_trials":3,"pass_rate":0.6666666666666666"#), "{json}");
+        assert!(json.contains(r#""total_trials":3,"pass_rate":null"#), "{json}");
+    }
+
+    #[test]
+    fn pass_rate_is_over_the_trials_that_ran_except_in_fastskill_projects() {
+        let counts = CaseCounts { passed: 2, errors: 1, ..CaseCounts::default() };
+        let ids = Arc::new(["a"].into_iter().collect());
+        let list = CaseList::new(ids, vec![counts], 8, vec![Status::Passed; 2]);
+        let rate = |list: &CaseList| list.iter().map(|case| case.pass_rate).next().flatten();
+        assert_eq!(rate(&list), Some(1.0));
+        let planned = list.with_planned_rates();
+        assert_eq!(rate(&planned), Some(0.25));
+        let json = serde_json::to_string(&planned).unwrap();
+        assert_eq!(rate(&serde_json::from_str(&json).unwrap()), Some(0.25));
     }
 }

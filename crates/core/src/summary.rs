@@ -15,6 +15,9 @@ pub struct Summary {
     pub suite: String,
     /// Worst verdict of the targets that gate.
     pub verdict: Verdict,
+    /// Rules of the gating targets that decided the verdict, such as "5 of 8 cases pass, needs 8".
+    #[serde(default)]
+    pub rule: String,
     /// One entry per target, in the suite's order.
     pub targets: Vec<TargetSummary>,
     /// Figures that depend on the clock.
@@ -28,8 +31,12 @@ pub struct TargetSummary {
     pub target: TargetName,
     /// Whether the verdict counts for the run.
     pub gate: bool,
-    /// Passed if every case passed or, with a suite threshold, if enough cases passed.
+    /// Passed if every case passed or, with a suite threshold, if enough cases passed; with a minimum score,
+    /// only if the mean score reaches it.
     pub verdict: Verdict,
+    /// Rule of the verdict with its figures, such as "5 of 8 cases pass, needs 8".
+    #[serde(default)]
+    pub rule: String,
     /// Whether `verdict` is *passed*.
     pub suite_pass: bool,
     /// Passed cases / needed cases.
@@ -77,6 +84,12 @@ pub struct TargetSummary {
     /// 95 % interval of the pass rate, from judged trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval: Option<Interval>,
+    /// Whether a check is graded, so that the score says more than the pass rate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub graded: bool,
+    /// Lowest mean score with which the target passes, if one is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_score: Option<f64>,
     /// Mean score over the cases; absent without judged trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score: Option<Score>,

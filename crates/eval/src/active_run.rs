@@ -259,6 +259,7 @@ impl<'a> ActiveRun<'a> {
             let run = folder.id.to_string();
             bakeoff_agent::Identity { run, trial: None, part: None }.kill();
         }
+        problem = problem.and(recorder.warn_of_empty_outputs());
         let recorded = recorder.finish();
         work.remove();
         problem?;

@@ -3,9 +3,10 @@
 use crate::lane::TrialIndex;
 use crate::stopping::{self, CaseRule, TargetRule, TrialMark};
 use crate::tally::TargetTrials;
+use crate::verdict_rule::describe_run;
 use bakeoff_core::{
-    CaseIds, ErrorKind, NanoDollars, RunId, RunStats, SCHEMA_VERSION, Status, Summary, TargetName,
-    TrialKey, TrialResult, Usage, Verdict,
+    Attempt, CaseIds, ErrorKind, NanoDollars, RunId, RunStats, SCHEMA_VERSION, Status, Summary,
+    TargetName, TrialKey, TrialResult, Usage, Verdict,
 };
 use bakeoff_stats::Threshold;
 use bakeoff_suite::EarlyStop;
@@ -24,6 +25,12 @@ pub struct RunCriteria {
     pub threshold: Threshold,
     /// Share of a target's cases that must pass; all when absent.
     pub suite_threshold: Option<Threshold>,
+    /// Whether `suite_threshold` comes from `--ci` alone.
+    pub is_ci_rule: bool,
+    /// Lowest mean score with which a target passes.
+    pub min_score: Option<f64>,
+    /// Whether pass rates of cases are over the planned trials, as in FastSkill.
+    pub has_planned_rates: bool,
     /// When a case is stopped before its last trial.
     pub early_stop: EarlyStop,
     /// Risk that `confident` changes the verdict of the run.
@@ -70,8 +77,25 @@ pub struct Aggregate {
     criteria: RunCriteria,
     /// The trials of each target, case by case.
     targets: Vec<Vec<TrialNumbers>>,
+    /// Outputs of each target.
+    outputs: Vec<OutputCounts>,
     spent: NanoDollars,
     tokens: u64,
+}
+
+/// Outputs of a target.
+#[derive(Debug, Clone, Copy, Default)]
+struct OutputCounts {
+    /// Judged outputs.
+    judged: u64,
+    /// Whether one of them has any content.
+    has_content: bool,
+}
+
+/// Returns whether an attempt left anything: text, tool uses or files.
+fn has_content(attempt: &Attempt) -> bool {
+    let wrote_file = || attempt.files.iter().flatten().any(|(_, file)| file.text.is_some());
+    !attempt.output.trim().is_empty() || !attempt.tool_uses.is_empty() || wrote_file()
 }
 
 /// A finished trial of an earlier process.
@@ -90,6 +114,8 @@ pub(crate) struct TrialNumbers {
     pub(crate) error: Option<ErrorKind>,
     pub(crate) is_cached: bool,
     pub(crate) score_millionths: Option<u32>,
+    /// Whether one of its checks is graded.
+    pub(crate) is_graded: bool,
     pub(crate) latency_ms: Option<u32>,
     pub(crate) retries: u32,
     pub(crate) usage: Option<Usage>,
@@ -118,6 +144,7 @@ impl TrialNumbers {
             score_millionths: result
                 .score
                 .map(|score| (score.clamp(0.0, 1.0) * 1e6).round() as u32),
+            is_graded: result.checks.iter().any(|check| check.graded),
             latency_ms: (error.is_none() && !attempt.cached).then_some(latency),
             retries: attempt.timing.retries,
             usage: attempt.usage,
@@ -134,7 +161,8 @@ impl Aggregate {
     pub fn new(criteria: RunCriteria) -> Aggregate {
         let trials = criteria.cases.len() * criteria.trials as usize;
         let targets = vec![vec![TrialNumbers::default(); trials]; criteria.targets.len()];
-        Aggregate { criteria, targets, spent: NanoDollars::default(), tokens: 0 }
+        let outputs = vec![OutputCounts::default(); criteria.targets.len()];
+        Aggregate { criteria, targets, outputs, spent: NanoDollars::default(), tokens: 0 }
     }
 
     /// Adds a result. Results of trials that are not planned are ignored.
@@ -142,11 +170,23 @@ impl Aggregate {
         let Some((target, trial)) = self.criteria.position(&result.key) else { return };
         let numbers = TrialNumbers::of(result);
         self.targets[target][trial] = numbers;
+        if matches!(result.status, Status::Passed | Status::Failed) {
+            self.outputs[target].judged += 1;
+            self.outputs[target].has_content |= has_content(&result.attempt);
+        }
         self.spent += numbers.cost.unwrap_or_default();
         self.spent += numbers.judge_cost;
         for usage in [numbers.usage, result.attempt.judge_usage].into_iter().flatten() {
             self.tokens = self.tokens.saturating_add(usage.total());
         }
+    }
+
+    /// Returns the targets of which all judged outputs are empty, and the numbers of these outputs.
+    pub(crate) fn targets_without_output(&self) -> impl Iterator<Item = (&TargetName, u64)> {
+        let names = self.criteria.targets.iter().map(|(name, _)| name);
+        names.zip(&self.outputs).filter_map(|(name, outputs)| {
+            (outputs.judged > 0 && !outputs.has_content).then_some((name, outputs.judged))
+        })
     }
 
     /// Returns the trials that passed or failed. Trials with errors are executed again.
@@ -206,6 +246,7 @@ impl Aggregate {
             run_id: run_id.clone(),
             suite: suite.to_owned(),
             verdict,
+            rule: describe_run(&targets, verdict),
             targets,
             stats,
         }
@@ -215,7 +256,7 @@ impl Aggregate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bakeoff_core::{Attempt, ErrorKind, TargetSummary, TrialError, TrialKey};
+    use bakeoff_core::{ErrorKind, TargetSummary, TrialError, TrialKey, WorkspaceFile};
     use std::collections::BTreeMap;
 
     fn criteria(trials: u32, threshold: &str, suite_threshold: Option<&str>) -> RunCriteria {
@@ -225,6 +266,9 @@ mod tests {
             trials,
             threshold: threshold.parse().unwrap(),
             suite_threshold: suite_threshold.map(|text| text.parse().unwrap()),
+            is_ci_rule: false,
+            min_score: None,
+            has_planned_rates: false,
             early_stop: EarlyStop::Off,
             alpha: 0.05,
             seed: 0,
@@ -280,6 +324,95 @@ mod tests {
         let statuses = [("a", 1, Status::Passed), ("b", 1, Status::Failed)];
         assert_eq!(verdict(criteria(1, "1", None), &statuses).verdict, Verdict::Failed);
         assert_eq!(verdict(criteria(1, "1", Some("0.5")), &statuses).verdict, Verdict::Passed);
+    }
+
+    #[test]
+    fn rule_states_the_figures_of_the_verdict() {
+        let (passed, failed, error) = (Status::Passed, Status::Failed, Status::Error);
+        let rule = |criteria: RunCriteria, statuses: &[(&str, u32, Status)]| {
+            let target = verdict(criteria, statuses);
+            (target.verdict, target.rule)
+        };
+        let half = [("a", 1, passed), ("b", 1, failed)];
+        assert_eq!(
+            rule(criteria(1, "1", None), &half),
+            (Verdict::Failed, "1 of 2 cases pass, needs 2".to_owned())
+        );
+        assert_eq!(
+            rule(criteria(1, "1", Some("0.5")), &half),
+            (Verdict::Passed, "1 of 2 cases ≥ 50 %".to_owned())
+        );
+        let ci = RunCriteria { is_ci_rule: true, ..criteria(1, "0.8", Some("0.8")) };
+        assert_eq!(
+            rule(ci, &half),
+            (Verdict::Failed, "1 of 2 cases < 80 % (rule of --ci)".to_owned())
+        );
+        assert_eq!(
+            rule(criteria(1, "1", None), &[("a", 1, passed), ("b", 1, error)]),
+            (Verdict::Inconclusive, "1 of 2 cases pass, 1 without a verdict, needs 2".to_owned())
+        );
+        let both = [("a", 1, passed), ("a", 2, passed), ("b", 1, passed), ("b", 2, failed)];
+        let found = rule(criteria(2, "0.5", None), &both);
+        let expected = "2 of 2 cases pass, needs 2 (a case passes with 1 of 2 trials)";
+        assert_eq!(found, (Verdict::Passed, expected.to_owned()));
+    }
+
+    #[test]
+    fn rule_of_the_run_names_the_gating_targets_that_decide() {
+        let gates = |other| vec![("one".into(), true), ("other".into(), other)];
+        let summary = |other_gates| {
+            let targets = gates(other_gates);
+            let mut aggregate = Aggregate::new(RunCriteria { targets, ..criteria(1, "1", None) });
+            for case in ["a", "b"] {
+                aggregate.add(&result("one", case, 1, Status::Passed));
+                aggregate.add(&result("other", case, 1, Status::Failed));
+            }
+            aggregate.summary(&"run".into(), "suite", RunStats::default())
+        };
+        assert_eq!(summary(false).rule, "2 of 2 cases pass, needs 2");
+        assert_eq!(summary(true).rule, "other: 0 of 2 cases pass, needs 2");
+    }
+
+    #[test]
+    fn min_score_is_part_of_the_verdict() {
+        let verdict = |scores: [Option<f64>; 2], min| {
+            let criteria = RunCriteria { min_score: Some(min), ..criteria(1, "0", None) };
+            let mut aggregate = Aggregate::new(criteria);
+            for (case, score) in ["a", "b"].into_iter().zip(scores) {
+                let status = if score.is_some() { Status::Passed } else { Status::Error };
+                aggregate.add(&TrialResult { score, ..result("one", case, 1, status) });
+            }
+            let summary = aggregate.summary(&"run".into(), "suite", RunStats::default());
+            (summary.verdict, summary.rule.split("; ").last().unwrap().to_owned())
+        };
+        let both = [Some(0.9), Some(0.5)];
+        assert_eq!(verdict(both, 0.7), (Verdict::Passed, "mean score 0.700 ≥ 0.7".to_owned()));
+        assert_eq!(verdict(both, 0.71), (Verdict::Failed, "mean score 0.700 < 0.71".to_owned()));
+        // The missing score could decide.
+        let missing = "mean score 0.900 of the trials that ran, needs 0.7";
+        assert_eq!(verdict([Some(0.9), None], 0.7), (Verdict::Inconclusive, missing.to_owned()));
+        assert_eq!(verdict([Some(0.2), None], 0.7).0, Verdict::Failed);
+    }
+
+    #[test]
+    fn targets_without_any_output_are_found() {
+        let mut aggregate = Aggregate::new(criteria(1, "1", None));
+        for case in ["a", "b"] {
+            aggregate.add(&result("one", case, 1, Status::Passed));
+        }
+        let mut wrote = result("other", "a", 1, Status::Passed);
+        let file = WorkspaceFile { bytes: 1, text: Some("x".to_owned()) };
+        wrote.attempt.files = Some([("out.txt".to_owned(), file)].into());
+        aggregate.add(&wrote);
+        let found: Vec<(String, u64)> = aggregate
+            .targets_without_output()
+            .map(|(name, count)| (name.to_string(), count))
+            .collect();
+        assert_eq!(found, [("one".to_owned(), 2)]);
+        let mut text = result("one", "b", 1, Status::Failed);
+        text.attempt.output = "x".to_owned();
+        aggregate.add(&text);
+        assert_eq!(aggregate.targets_without_output().count(), 0);
     }
 
     #[test]

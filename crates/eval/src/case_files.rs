@@ -51,7 +51,7 @@ struct CaseFile<'a> {
     aggregated_status: Status,
     pass_count: u32,
     total_trials: u32,
-    pass_rate: f64,
+    pass_rate: Option<f64>,
     case: &'a CaseSummary,
 }
 

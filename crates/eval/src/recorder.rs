@@ -34,6 +34,19 @@ impl<'a> Recorder<'a> {
         self.aggregate.spent()
     }
 
+    /// Warns of targets of which all judged outputs are empty: a pass or a failure says little about them.
+    pub(crate) fn warn_of_empty_outputs(&mut self) -> Result<(), Error> {
+        let empty: Vec<String> = self
+            .aggregate
+            .targets_without_output()
+            .map(|(target, count)| match count {
+                1 => format!("the only output of `{target}` is empty"),
+                _ => format!("all {count} outputs of `{target}` are empty"),
+            })
+            .collect();
+        empty.into_iter().try_for_each(|message| self.warn("EVAL_EMPTY_OUTPUTS", message))
+    }
+
     /// Passes an event to the listener without journaling it.
     pub(crate) fn emit(&mut self, event: &Event) {
         (self.listener)(event);

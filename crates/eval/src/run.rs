@@ -67,6 +67,11 @@ impl Run {
         &self.suite
     }
 
+    /// Returns the criteria of the verdict.
+    pub fn criteria(&self) -> &RunCriteria {
+        &self.criteria
+    }
+
     /// Returns the plan of the run.
     pub fn plan(&self) -> RunPlan {
         let cases = self.criteria.cases.len() as u64;
@@ -174,6 +179,9 @@ fn criteria(suite: &Suite, config: &RunConfig, cases: &CaseSelection) -> RunCrit
         trials: suite.settings.trials,
         threshold: suite.settings.threshold,
         suite_threshold,
+        is_ci_rule: config.ci && config.suite_threshold.is_none(),
+        min_score: suite.settings.min_score,
+        has_planned_rates: suite.project.is_some(),
         early_stop: suite.settings.early_stop,
         alpha: suite.settings.alpha,
         seed: config.seed,

@@ -87,6 +87,15 @@ pub struct SuiteRecord {
     pub threshold: f64,
     /// Share of a target's cases that must pass, if one is set.
     pub suite_threshold: Option<f64>,
+    /// Whether `suite_threshold` comes from `--ci` alone.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_ci_rule: bool,
+    /// Lowest mean score with which a target passes, if one is set.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_score: Option<f64>,
+    /// Whether pass rates of cases are over the planned trials, as in FastSkill.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_planned_rates: bool,
     /// Early stopping of cases.
     pub early_stop: EarlyStop,
     /// Risk of early stopping.
@@ -165,6 +174,9 @@ impl RunFile {
                 trials: criteria.trials,
                 threshold: criteria.threshold.as_f64(),
                 suite_threshold: criteria.suite_threshold.map(Threshold::as_f64),
+                is_ci_rule: criteria.is_ci_rule,
+                min_score: criteria.min_score,
+                has_planned_rates: criteria.has_planned_rates,
                 early_stop: criteria.early_stop,
                 alpha: criteria.alpha,
                 parallel: suite.settings.parallel,
@@ -231,6 +243,9 @@ impl RunFile {
             trials: suite.trials,
             threshold: self.threshold(),
             suite_threshold: self.suite_threshold(),
+            is_ci_rule: suite.is_ci_rule,
+            min_score: suite.min_score,
+            has_planned_rates: suite.has_planned_rates,
             early_stop: suite.early_stop,
             alpha: suite.alpha,
             seed: self.seed,

@@ -2,6 +2,7 @@
 
 use crate::aggregate::{RunCriteria, TrialNumbers};
 use crate::stopping::{CaseRule, CaseState, TargetRule, TrialCounts, TrialMark};
+use crate::verdict_rule::{CaseNumbers, ScoreRule, describe_target, score_verdict};
 use bakeoff_core::{
     CaseCounts, CaseList, ErrorKind, Interval, NanoDollars, PassK, RunStats, Score, Status,
     TargetName, TargetSummary, TrueRate, Usage, Verdict,
@@ -49,11 +50,18 @@ impl TargetTrials<'_> {
             };
             tally.add_case(case, counting, *state, self.criteria.threshold);
         }
-        let verdict = match decided.decision {
+        let case_verdict = match decided.decision {
             Decision::Passed => Verdict::Passed,
             Decision::Failed => Verdict::Failed,
             Decision::Open => Verdict::Inconclusive,
         };
+        let score = tally.score();
+        let score_rule = self.criteria.min_score.map(|min| ScoreRule {
+            mean: score.map(|score| score.mean),
+            min,
+            verdict: tally.score_verdict(self.criteria.trials, min),
+        });
+        let verdict = score_rule.map_or(case_verdict, |rule| case_verdict.worst(rule.verdict));
         tally.move_timings(name, stats, per_case);
         let errors_by_kind = std::mem::take(&mut tally.errors_by_kind);
         let total_cases = tally.cases.len() as u64;
@@ -67,16 +75,21 @@ impl TargetTrials<'_> {
         let total_trials = total_cases * u64::from(self.criteria.trials);
         let executed = sum(|case| case.counted() + case.errors);
         let skipped = total_trials.saturating_sub(executed);
+        let needless = unneeded.len() as u64;
+        let inconclusive = with(None) - needless;
+        let needed = total_cases - needless;
+        let numbers = CaseNumbers { passed, inconclusive, needed, verdict: case_verdict };
         TargetSummary {
             target: name.clone(),
             gate: *gate,
             verdict,
+            rule: describe_target(self.criteria, numbers, score_rule),
             suite_pass: verdict == Verdict::Passed,
-            suite_pass_rate: passed as f64 / (total_cases - unneeded.len() as u64).max(1) as f64,
+            suite_pass_rate: passed as f64 / needed.max(1) as f64,
             total_cases,
             passed,
             failed,
-            inconclusive: with(None) - unneeded.len() as u64,
+            inconclusive,
             trials_per_case: self.criteria.trials,
             pass_threshold: self.criteria.threshold.as_f64(),
             total_trials,
@@ -87,12 +100,14 @@ impl TargetTrials<'_> {
             skipped,
             saved: tally.saved,
             stopped_early,
-            needless: unneeded.len() as u64,
+            needless,
             flaky: tally.cases.iter().filter(|case| case.passed > 0 && case.failed > 0).count()
                 as u64,
             mean_pass_rate: estimate.map(|estimate| estimate.mean),
             interval: estimate.map(|estimate| interval(estimate.interval)),
-            score: tally.score(),
+            graded: tally.is_graded,
+            min_score: self.criteria.min_score,
+            score,
             pass_k: if stopped_early == 0 {
                 tally.pass_k(self.criteria.trials)
             } else {
@@ -102,13 +117,14 @@ impl TargetTrials<'_> {
             cost_nanodollars: tally.cost,
             judge_cost_nanodollars: tally.judge_cost,
             unpriced: tally.unpriced,
-            cases: CaseList::new(
-                Arc::clone(&self.criteria.cases),
-                tally.cases,
-                self.criteria.trials,
-                tally.statuses,
-            ),
+            cases: self.case_list(tally.cases, tally.statuses),
         }
+    }
+
+    fn case_list(&self, cases: Vec<CaseCounts>, statuses: Vec<Status>) -> CaseList {
+        let (ids, trials) = (Arc::clone(&self.criteria.cases), self.criteria.trials);
+        let list = CaseList::new(ids, cases, trials, statuses);
+        if self.criteria.has_planned_rates { list.with_planned_rates() } else { list }
     }
 
     fn state(&self, trials: &[TrialNumbers]) -> CaseState {
@@ -128,6 +144,7 @@ struct TargetTally {
     judge_cost: NanoDollars,
     unpriced: u64,
     saved: u64,
+    is_graded: bool,
     latencies_ms: Vec<u32>,
     case_latency_ms: Vec<Option<[u32; 2]>>,
     retries: u64,
@@ -186,6 +203,7 @@ impl TargetTally {
 
     fn add_trial(&mut self, trial: &TrialNumbers, case: &mut CaseCounts) {
         case.score_millionths += u64::from(trial.score_millionths.unwrap_or_default());
+        self.is_graded |= trial.is_graded;
         if let Some(usage) = trial.usage {
             case.has_usage = true;
             case.input_tokens = case.input_tokens.saturating_add(usage.prompt());
@@ -218,6 +236,19 @@ impl TargetTally {
             .map(|case| case.score_millionths as f64 / 1e6 / f64::from(case.counted()))
             .collect();
         over_cases(&scores)
+    }
+
+    /// Returns the verdict over the mean score: certain if missing trials cannot change it.
+    fn score_verdict(&self, trials: u32, min: f64) -> Verdict {
+        let (mut lowest, mut highest) = (0.0, 0.0);
+        for case in &self.cases {
+            let missing = f64::from(trials.saturating_sub(case.counted()));
+            let sum = case.score_millionths as f64 / 1e6;
+            lowest += sum / f64::from(trials.max(1));
+            highest += (sum + missing) / f64::from(trials.max(1));
+        }
+        let cases = self.cases.len().max(1) as f64;
+        score_verdict(lowest / cases, highest / cases, min)
     }
 
     /// Returns pass@k and pass^k over the cases with at least k trials.

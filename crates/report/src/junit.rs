@@ -1,11 +1,22 @@
-//! JUnit XML with a test suite per target and a test case per case.
+//! JUnit XML with a test suite per target.
 
 use crate::Error;
 use crate::details::{Details, FailedTrial};
-use bakeoff_core::{CaseSummary, Status, Summary, TargetSummary};
+use bakeoff_core::{CaseSummary, Status, Summary, TargetSummary, Verdict};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 use std::io::Write;
 use std::time::Duration;
+
+/// What makes a test fail.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum JunitTests {
+    /// The verdict of a gating target: the file has a failure or an error exactly if the run did not pass. Each
+    /// target has a test `verdict`; cases that did not pass are skipped unless their target did not pass either.
+    #[default]
+    Gate,
+    /// The verdict of a case of a gating target, even if the rule of the target lets the run pass.
+    Case,
+}
 
 /// Writes a run as JUnit XML.
 ///
@@ -14,21 +25,41 @@ use std::time::Duration;
 pub fn write_junit(
     summary: &Summary,
     details: &Details,
+    tests: JunitTests,
     writer: &mut dyn Write,
 ) -> Result<(), Error> {
     let mut report = Report::new(summary.suite.as_str());
     report.set_time(Duration::from_millis(summary.stats.elapsed_ms));
-    report.add_test_suites(summary.targets.iter().map(|target| suite(summary, target, details)));
+    let suites = summary.targets.iter().map(|target| suite(summary, target, details, tests));
+    report.add_test_suites(suites);
     report.serialize(writer).map_err(|error| Error::Format(error.to_string()))
 }
 
-fn suite(summary: &Summary, target: &TargetSummary, details: &Details) -> TestSuite {
+fn suite(
+    summary: &Summary,
+    target: &TargetSummary,
+    details: &Details,
+    tests: JunitTests,
+) -> TestSuite {
     let mut suite = TestSuite::new(format!("{}/{}", summary.suite, target.target));
     let mut total = Duration::ZERO;
+    // With these, a case that did not pass is no failure.
+    let exemption = match target.verdict {
+        _ if !target.gate => Some("the target does not gate".to_owned()),
+        Verdict::Passed if tests == JunitTests::Gate => {
+            Some(format!("the target passed: {}", target.rule))
+        }
+        _ => None,
+    };
+    if tests == JunitTests::Gate {
+        let mut test = TestCase::new("verdict", verdict_status(target));
+        test.set_classname(format!("{}.{}", summary.suite, target.target));
+        suite.add_test_case(test);
+    }
     for case in target.cases.iter() {
         let found = details.case(&target.target, &case.id);
-        let mut test =
-            TestCase::new(case.id.as_str(), status(&case, target.gate, found.failed_trials.iter()));
+        let status = case_status(&case, exemption.as_deref(), found.failed_trials.iter());
+        let mut test = TestCase::new(case.id.as_str(), status);
         test.set_classname(format!("{}.{}", summary.suite, target.target));
         let time = Duration::from_millis(found.latency_ms);
         total += time;
@@ -39,31 +70,53 @@ fn suite(summary: &Summary, target: &TargetSummary, details: &Details) -> TestSu
     suite
 }
 
-fn status<'a>(
+/// Returns the status of the verdict of a target.
+fn verdict_status(target: &TargetSummary) -> TestCaseStatus {
+    let (kind, label) = match target.verdict {
+        Verdict::Passed => return TestCaseStatus::success(),
+        Verdict::Failed => (NonSuccessKind::Failure, "failed"),
+        Verdict::Inconclusive => (NonSuccessKind::Error, "inconclusive"),
+    };
+    if !target.gate {
+        let mut status = TestCaseStatus::skipped();
+        status.set_message(format!("{label}: {}; the target does not gate", target.rule));
+        return status;
+    }
+    let mut status = TestCaseStatus::non_success(kind);
+    status.set_type(label);
+    status.set_message(format!("{label}: {}", target.rule));
+    status
+}
+
+/// Returns the status of a case; with an `exemption`, it is neither a failure nor an error.
+fn case_status<'a>(
     case: &CaseSummary,
-    gate: bool,
+    exemption: Option<&str>,
     failed_trials: impl Iterator<Item = (&'a u32, &'a FailedTrial)>,
 ) -> TestCaseStatus {
-    let rate = format!("{} of {} trials passed", case.pass_count, case.total_trials);
+    let rate = format!("{} of {} trials passed", case.pass_count, case.counted);
+    let rate = match case.counted < case.total_trials {
+        true => format!("{rate}, {} planned", case.total_trials),
+        false => rate,
+    };
     let reruns = failed_trials.map(|(number, trial)| rerun(*number, trial));
-    match case.status {
-        Status::Passed => {
+    match (case.status, exemption) {
+        (Status::Passed, _) => {
             let mut status = TestCaseStatus::success();
             status.add_reruns(reruns);
             status
         }
-        Status::Skipped => {
+        (Status::Skipped, _) => {
             let mut status = TestCaseStatus::skipped();
             status.set_message("no verdict: trials are missing");
             status
         }
-        // A failed test case would fail the pipeline, but this target does not gate.
-        Status::Failed | Status::Error if !gate => {
+        (Status::Failed | Status::Error, Some(exemption)) => {
             let mut status = TestCaseStatus::skipped();
-            status.set_message(format!("{rate}; the target does not gate"));
+            status.set_message(format!("{rate}; {exemption}"));
             status
         }
-        Status::Failed | Status::Error => {
+        (Status::Failed | Status::Error, None) => {
             let (kind, label) = match case.status {
                 Status::Failed => (NonSuccessKind::Failure, "failed"),
                 _ => (NonSuccessKind::Error, "inconclusive"),

@@ -1,7 +1,7 @@
 //! Markdown for pull requests and step summaries: a table and folded lists of failed cases.
 
 use crate::details::Details;
-use crate::table::{cases, cost, duration, interval, percent_of, rate};
+use crate::table::{cases, cost, duration, has_scores, interval, rate, score};
 use bakeoff_core::{CaseSummary, Status, Summary, TargetSummary, Verdict};
 use std::fmt::Write;
 
@@ -14,16 +14,29 @@ const MAX_REASON_CHARS: usize = 300;
 /// Formats a run as Markdown.
 pub fn markdown(summary: &Summary, details: &Details) -> String {
     let mut page = format!("## {}: {}\n\n", escape(&summary.suite), verdict_label(summary.verdict));
-    page.push_str(
-        "| target | verdict | pass rate | 95 % interval | cases | flaky | errors | p50 | cost |\n\
-         |---|---|---:|---:|---:|---:|---:|---:|---:|\n",
+    if !summary.rule.is_empty() {
+        let _ = writeln!(page, "{}\n", escape(&summary.rule));
+    }
+    let has_scores = has_scores(summary);
+    let (names, lines) = match has_scores {
+        true => (" score | 95 % interval |", "---:|---:|"),
+        false => ("", ""),
+    };
+    let _ = writeln!(
+        page,
+        "| target | verdict | pass rate | 95 % interval |{names} cases | flaky | errors | p50 | cost |\n\
+         |---|---|---:|---:|{lines}---:|---:|---:|---:|---:|",
     );
     for target in &summary.targets {
         let latency = summary.stats.latency_p50_ms.get(&target.target);
         let gate = if target.gate { "" } else { " (no gate)" };
+        let scores = match has_scores {
+            true => format!(" {} |", score(target).join(" | ")),
+            false => String::new(),
+        };
         let _ = writeln!(
             page,
-            "| {} | {}{gate} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {} | {}{gate} | {} | {} |{scores} {} | {} | {} | {} | {} |",
             escape(target.target.as_str()),
             verdict_label(target.verdict),
             rate(target),
@@ -50,6 +63,14 @@ pub fn markdown(summary: &Summary, details: &Details) -> String {
     }
     let _ = writeln!(page, "\n<sub>{}</sub>", escape(summary.run_id.as_str()));
     page
+}
+
+/// Formats the number of planned trials, if not all of them were judged.
+fn planned(case: &CaseSummary) -> String {
+    match case.counted < case.total_trials {
+        true => format!(" of {} planned", case.total_trials),
+        false => String::new(),
+    }
 }
 
 /// Adds notes on the figures of the table.
@@ -97,12 +118,12 @@ fn list(
             });
         let _ = writeln!(
             page,
-            "| {} | {} | {}/{} ({}) | {} |",
+            "| {} | {} | {}/{}{} | {} |",
             escape(case.id.as_str()),
             status_label(case.status),
             case.pass_count,
-            case.total_trials,
-            percent_of(case.pass_rate),
+            case.counted,
+            planned(case),
             escape(&reason),
         );
     }

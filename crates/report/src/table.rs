@@ -1,33 +1,29 @@
 //! Summary table of a run.
 
-use bakeoff_core::{Summary, TargetName, TargetSummary, Verdict};
+use bakeoff_core::{Interval, Score, Summary, TargetName, TargetSummary, Verdict};
 use comfy_table::{CellAlignment, Table, presets};
 
 /// Returns a table with one line per target, in the suite's order.
 pub fn summary_table(summary: &Summary) -> String {
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    table.set_header([
-        "target",
-        "verdict",
-        "pass rate",
-        "95 % interval",
-        "cases",
-        "errors",
-        "p50",
-        "p95",
-        "tokens",
-        "cost",
-    ]);
+    let has_scores = has_scores(summary);
+    let mut header = vec!["target", "verdict", "pass rate", "95 % interval"];
+    if has_scores {
+        header.extend(["score", "95 % interval"]);
+    }
+    header.extend(["cases", "errors", "p50", "p95", "tokens", "cost"]);
+    table.set_header(header);
     for target in &summary.targets {
         let latency = |map: &std::collections::BTreeMap<TargetName, u64>| {
             map.get(&target.target).map_or_else(|| "–".to_owned(), |ms| duration(*ms))
         };
-        table.add_row([
-            target.target.to_string(),
-            verdict(target),
-            rate(target),
-            interval(target),
+        let mut row =
+            vec![target.target.to_string(), verdict(target), rate(target), interval(target)];
+        if has_scores {
+            row.extend(score(target));
+        }
+        row.extend([
             cases(target),
             target.errors.to_string(),
             latency(&summary.stats.latency_p50_ms),
@@ -35,6 +31,7 @@ pub fn summary_table(summary: &Summary) -> String {
             count(target.usage.total()),
             cost(target),
         ]);
+        table.add_row(row);
     }
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
@@ -112,6 +109,20 @@ fn verdict(target: &TargetSummary) -> String {
     if target.gate { label.to_owned() } else { format!("({label})") }
 }
 
+/// Whether the table shows scores: without a graded check, they only repeat the pass rate.
+pub(crate) fn has_scores(summary: &Summary) -> bool {
+    summary.targets.iter().any(|target| target.graded)
+}
+
+/// Formats the mean score and its interval.
+pub(crate) fn score(target: &TargetSummary) -> [String; 2] {
+    const DECIMALS: usize = 3;
+    let Some(Score { mean, interval: Interval { low, high } }) = target.score else {
+        return ["–".to_owned(), "–".to_owned()];
+    };
+    [format!("{mean:.DECIMALS$}"), format!("{low:.DECIMALS$} – {high:.DECIMALS$}")]
+}
+
 /// Formats the mean pass rate; `~` marks a rate that early stops bias.
 pub(crate) fn rate(target: &TargetSummary) -> String {
     let mark = if target.stopped_early > 0 { "~" } else { "" };
@@ -126,11 +137,6 @@ pub(crate) fn cases(target: &TargetSummary) -> String {
     let of =
         if target.needless > 0 { format!(" of {}", target.total_cases) } else { String::new() };
     format!("{}/{needed}{of}", target.passed)
-}
-
-/// Formats the pass rate of one case.
-pub(crate) fn percent_of(share: f64) -> String {
-    percent(share, 0)
 }
 
 pub(crate) fn interval(target: &TargetSummary) -> String {
@@ -197,16 +203,34 @@ pub(crate) fn count(number: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
-    use bakeoff_core::{Interval, NanoDollars, RunStats, Usage};
+    use bakeoff_core::{NanoDollars, RunStats, Usage};
     use std::collections::BTreeMap;
 
-    fn target(name: &str, verdict: Verdict) -> TargetSummary {
+    /// Returns the summary of a run that failed.
+    pub(crate) fn summary(targets: Vec<TargetSummary>) -> Summary {
+        Summary {
+            schema_version: 1,
+            run_id: "run".into(),
+            suite: "suite".to_owned(),
+            verdict: Verdict::Failed,
+            rule: String::new(),
+            targets,
+            stats: RunStats {
+                latency_p50_ms: BTreeMap::from([("small".into(), 812)]),
+                latency_p95_ms: BTreeMap::from([("small".into(), 2_040)]),
+                ..RunStats::default()
+            },
+        }
+    }
+
+    pub(crate) fn target(name: &str, verdict: Verdict) -> TargetSummary {
         TargetSummary {
             target: name.into(),
             gate: true,
             verdict,
+            rule: "2 of 4 cases pass, needs 4".to_owned(),
             suite_pass: verdict == Verdict::Passed,
             suite_pass_rate: 0.5,
             total_cases: 4,
@@ -225,6 +249,8 @@ mod tests {
             stopped_early: 0,
             needless: 0,
             flaky: 0,
+            graded: false,
+            min_score: None,
             score: None,
             pass_k: Vec::new(),
             mean_pass_rate: Some(0.5),
@@ -244,22 +270,25 @@ mod tests {
         broken.mean_pass_rate = None;
         broken.interval = None;
         broken.usage = Usage::default();
-        let summary = Summary {
-            schema_version: 1,
-            run_id: "run".into(),
-            suite: "suite".to_owned(),
-            verdict: Verdict::Failed,
-            targets: vec![target("small", Verdict::Failed), broken],
-            stats: RunStats {
-                latency_p50_ms: BTreeMap::from([("small".into(), 812)]),
-                latency_p95_ms: BTreeMap::from([("small".into(), 2_040)]),
-                ..RunStats::default()
-            },
-        };
+        let summary = summary(vec![target("small", Verdict::Failed), broken]);
         insta::assert_snapshot!(summary_table(&summary), @r#"
         target  verdict         pass rate  95 % interval  cases  errors     p50    p95  tokens     cost
         small   FAILED               50 %    15 % – 85 %    2/4       0  812 ms  2.0 s    12 k  $0.0012
         broken  (inconclusive)          –              –    2/4       0       –      –       –        –
+        "#);
+    }
+
+    #[test]
+    fn scores_are_shown_if_a_check_is_graded() {
+        let mut graded = target("small", Verdict::Failed);
+        graded.graded = true;
+        let interval = Interval { low: 0.4, high: 0.75 };
+        graded.score = Some(Score { mean: 0.6125, interval });
+        let summary = summary(vec![graded, target("plain", Verdict::Passed)]);
+        insta::assert_snapshot!(summary_table(&summary), @r#"
+        target  verdict  pass rate  95 % interval  score  95 % interval  cases  errors     p50    p95  tokens     cost
+        small   FAILED        50 %    15 % – 85 %  0.613  0.400 – 0.750    2/4       0  812 ms  2.0 s    12 k  $0.0012
+        plain   passed        50 %    15 % – 85 %      –              –    2/4       0       –      –    12 k  $0.0012
         "#);
     }
 

@@ -21,6 +21,8 @@ pub struct Settings {
     pub trials: u32,
     /// Share of a case's trials that must pass.
     pub threshold: Threshold,
+    /// Lowest mean score with which a target passes.
+    pub min_score: Option<f64>,
     /// Maximum number of concurrent trials.
     pub parallel: Option<u32>,
     /// Time limit of a program or a model call.
@@ -119,14 +121,24 @@ pub(super) fn read(node: Option<&Node<'_, '_>>, problems: &mut Problems<'_>) -> 
         })
     });
     let seconds = node.and_then(|node| node.number("timeout_seconds")).unwrap_or(600.0);
+    let early_stop = word("early_stop").and_then(|word| choice(&EARLY_STOP_CHOICES, word));
+    if let Some(node) = node
+        && let (Some(value), Some(EarlyStop::Decided | EarlyStop::Confident)) =
+            (node.get("min_score"), early_stop)
+    {
+        problems
+            .at(value.span(), "`min_score` needs all trials, but `early_stop` omits some")
+            .with_hint(
+                "remove `early_stop`, or require a score of each trial with `min_score` of a check",
+            );
+    }
     Settings {
         trials: number("trials").unwrap_or(1),
         threshold: threshold.unwrap_or(Threshold::ALL),
+        min_score: node.and_then(|node| node.number("min_score")),
         parallel: number("parallel"),
         timeout: Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX),
-        early_stop: word("early_stop")
-            .and_then(|word| choice(&EARLY_STOP_CHOICES, word))
-            .unwrap_or(EarlyStop::Off),
+        early_stop: early_stop.unwrap_or(EarlyStop::Off),
         alpha: node.and_then(|node| node.number("alpha")).unwrap_or(DEFAULT_ALPHA),
         lookahead: number("lookahead").unwrap_or(1),
         max_error_rate: node.and_then(|node| node.number("max_error_rate")).unwrap_or(0.1),

@@ -27,7 +27,8 @@ pub(crate) fn export(
         }
         if let Some(path) = &files.junit {
             write(path, |writer| {
-                write_junit(summary, &details, writer).map_err(std::io::Error::other)
+                write_junit(summary, &details, files.junit_per.into(), writer)
+                    .map_err(std::io::Error::other)
             })?;
         }
         let page = markdown(summary, &details);

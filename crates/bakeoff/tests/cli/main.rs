@@ -37,4 +37,5 @@ mod stopping;
 mod support;
 mod tools;
 mod tune;
+mod verdicts;
 mod workers;

@@ -67,8 +67,9 @@ fn report_repeats_the_output_of_the_run() {
     assert_eq!(run.code, 1, "{}", run.transcript());
     let report = dir.run(&["report"]);
     assert_eq!(report.code, 0, "{}", report.transcript());
-    let (printed, _) = run.stdout.split_once("\nverdict:").unwrap();
-    assert_eq!(printed.trim_end(), report.stdout.trim_end());
+    let (printed, verdict) = run.stdout.split_once("\nverdict:").unwrap();
+    assert!(report.stdout.starts_with(printed), "{}", report.transcript());
+    assert!(report.stdout.ends_with(&format!("\nverdict:{verdict}")), "{}", report.transcript());
     insta::assert_snapshot!(normalized(&report.stdout, &dir), @r#"
     target  verdict  pass rate  95 % interval  cases  errors   p50   p95  tokens   cost
     sure    passed       100 %   16 % – 100 %    2/2       0  0 ms  0 ms      52  $0.00
@@ -79,6 +80,12 @@ fn report_repeats_the_output_of_the_run() {
     2 cases are few: intervals are not ensured to cover 95 % below 10 cases; add cases, not trials
 
     failed  unsure / no (4 trials): contains: no "Oslo" in "<Bergen> | `x`"
+
+    target  check     passed  pass rate
+    sure    contains     8/8      100 %
+    unsure  contains     4/8       50 %
+
+    verdict: failed: unsure: 1 of 2 cases pass, needs 2 (a case passes with 2 of 4 trials)
     "#);
     // The journal suffices for a report.
     let folder = dir.run_folder();
@@ -104,6 +111,8 @@ fn markdown_folds_failures() {
     insta::assert_snapshot!(normalized(&page, &dir), @r#"
     ## capitals: ❌ failed
 
+    unsure: 1 of 2 cases pass, needs 2 (a case passes with 2 of 4 trials)
+
     | target | verdict | pass rate | 95 % interval | cases | flaky | errors | p50 | cost |
     |---|---|---:|---:|---:|---:|---:|---:|---:|
     | sure | ✅ passed | 100 % | 16 % – 100 % | 2/2 | 0 | 0 | 0 ms | $0.00 |
@@ -114,7 +123,7 @@ fn markdown_folds_failures() {
 
     | case | status | trials passed | why |
     |---|---|---:|---|
-    | no | failed | 0/4 (0 %) | contains: no "Oslo" in "&lt;Bergen&gt; \| \`x\`" |
+    | no | failed | 0/4 | contains: no "Oslo" in "&lt;Bergen&gt; \| \`x\`" |
 
     </details>
 
@@ -123,7 +132,7 @@ fn markdown_folds_failures() {
 }
 
 #[test]
-fn junit_has_a_test_per_case() {
+fn junit_has_a_test_per_case_and_one_per_verdict() {
     let dir = TestDir::with_suite(&suite("")).write("out", "");
     dir.run(&["run", "--junit", "run.xml", "--quiet"]);
     let xml = std::fs::read_to_string(dir.path().join("run.xml")).unwrap();
@@ -136,14 +145,19 @@ fn junit_has_a_test_per_case() {
     };
     insta::assert_snapshot!(time(&xml), @r#"
     <?xml version="1.0" encoding="UTF-8"?>
-    <testsuites name="capitals" tests="4" failures="1" errors="0" time="0">
-        <testsuite name="capitals/sure" tests="2" disabled="0" errors="0" failures="0" time="0">
+    <testsuites name="capitals" tests="6" failures="2" errors="0" time="0">
+        <testsuite name="capitals/sure" tests="3" disabled="0" errors="0" failures="0" time="0">
+            <testcase name="verdict" classname="capitals.sure">
+            </testcase>
             <testcase name="fr" classname="capitals.sure" time="0">
             </testcase>
             <testcase name="no" classname="capitals.sure" time="0">
             </testcase>
         </testsuite>
-        <testsuite name="capitals/unsure" tests="2" disabled="0" errors="0" failures="1" time="0">
+        <testsuite name="capitals/unsure" tests="3" disabled="0" errors="0" failures="2" time="0">
+            <testcase name="verdict" classname="capitals.unsure">
+                <failure message="failed: 1 of 2 cases pass, needs 2 (a case passes with 2 of 4 trials)" type="failed"/>
+            </testcase>
             <testcase name="fr" classname="capitals.unsure" time="0">
             </testcase>
             <testcase name="no" classname="capitals.unsure" time="0">
@@ -391,11 +405,11 @@ value = "ok"
     let xml = std::fs::read_to_string(dir.path().join("run.xml")).unwrap();
     let counts = count_junit_elements(&xml);
     let count = |name: &str| counts.get(name).copied().unwrap_or_default();
-    assert_eq!((count("testsuite"), count("testcase")), (3, 6), "{xml}");
-    assert_eq!((count("failure"), count("error")), (2, 2), "{xml}");
+    assert_eq!((count("testsuite"), count("testcase")), (3, 9), "{xml}");
+    assert_eq!((count("failure"), count("error")), (3, 3), "{xml}");
     assert!(count("flakyFailure") >= 2, "{xml}");
     assert_eq!(count("rerunError"), 16, "{xml}");
-    assert!(xml.contains(r#"failures="2" errors="2""#), "{xml}");
+    assert!(xml.contains(r#"failures="3" errors="3""#), "{xml}");
 }
 
 #[test]

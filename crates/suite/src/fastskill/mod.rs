@@ -207,6 +207,7 @@ impl ProjectLoader<'_, '_> {
         Settings {
             trials: count("trials_per_case").unwrap_or(1),
             threshold: threshold.unwrap_or(Threshold::ALL),
+            min_score: None,
             parallel: count("parallel").map(|max| max.max(1)),
             timeout: Duration::from_secs(seconds.unwrap_or(DEFAULT_TIMEOUT_SECONDS)),
             ..settings::read(None, problems)

@@ -28,6 +28,11 @@ pub(crate) const SUITE: Section = Section::new(
             ),
         ).effect(Effect::Verdict),
         optional(
+            "min_score",
+            ValueType::Number { min: 0.0, max: 1.0 },
+            "Lowest mean score with which a target passes, in addition to the rule about its cases [default: none]",
+        ).effect(Effect::Verdict),
+        optional(
             "parallel",
             ValueType::Integer { min: 1, max: 1_000_000 },
             "Maximum number of concurrent trials over all targets [default: limits of the models; number of cores for programs]",

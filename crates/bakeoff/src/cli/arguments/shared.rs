@@ -3,6 +3,7 @@
 use super::values::{positive, seconds};
 use crate::settings;
 use bakeoff_core::NanoDollars;
+use bakeoff_report::JunitTests;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -125,9 +126,12 @@ pub(crate) enum LogLevel {
 /// Export files of a run.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ExportArguments {
-    /// Write JUnit XML, one test per case
+    /// Write JUnit XML
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
+    /// What fails a test of --junit
+    #[arg(long, value_name = "UNIT", value_enum, default_value_t)]
+    pub(crate) junit_per: JunitUnit,
     /// Write Markdown: the summary table and the failures
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
@@ -137,6 +141,25 @@ pub(crate) struct ExportArguments {
     /// Write JSON Lines, one complete trial result per line
     #[arg(long, value_name = "FILE")]
     pub(crate) jsonl: Option<PathBuf>,
+}
+
+/// What fails a test of JUnit XML.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum JunitUnit {
+    /// The verdict of a gating target, as the exit code
+    #[default]
+    Gate,
+    /// Every case of a gating target that did not pass
+    Case,
+}
+
+impl From<JunitUnit> for JunitTests {
+    fn from(unit: JunitUnit) -> JunitTests {
+        match unit {
+            JunitUnit::Gate => JunitTests::Gate,
+            JunitUnit::Case => JunitTests::Case,
+        }
+    }
 }
 
 /// A run on disk.

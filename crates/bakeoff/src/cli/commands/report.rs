@@ -5,11 +5,12 @@ use crate::error::CliError;
 use crate::export::export;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
-use bakeoff_core::Summary;
+use bakeoff_core::{Summary, Verdict};
 use bakeoff_eval::{JOURNAL_DAMAGED, SelectionFile};
 use bakeoff_history::{PastRun, find_run};
-use bakeoff_report::{Failures, notes, summary_table};
+use bakeoff_report::{Failures, Rates, notes, rates_table, summary_table};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Failures printed; the folder of the run has all.
 const MAX_FAILURES: usize = 20;
@@ -20,24 +21,51 @@ pub(super) fn run(arguments: &ReportArguments, printer: &Printer) -> Result<Outc
     let summary = past.summary()?;
     export(&arguments.export, &past, &summary, false, printer)?;
     let outcome = Outcome::passed().with("run_dir", folder.display().to_string());
+    let mut rates = Rates::new(Arc::clone(&past.file.suite.cases.chosen));
     if let Some(selection) = SelectionFile::read(&folder)? {
         super::select::print_selection(&selection, usize::MAX, printer);
         return Ok(outcome.with("selection", &selection));
     }
-    if !printer.is_json() {
-        let mut failures = Failures::new(MAX_FAILURES);
-        for result in past.results()? {
-            failures.add(&result?);
-        }
-        print_summary(&summary, &failures, printer);
+    let mut failures = Failures::new(MAX_FAILURES, Arc::clone(&past.file.suite.cases.chosen));
+    for result in past.results()? {
+        let result = result?;
+        failures.add(&result);
+        rates.add(&result);
     }
+    let (checks, tags) = (rates.checks(&summary), rates.tags(&summary));
+    print_summary(&summary, &failures, printer);
+    for (label, rates) in [("check", &checks), ("tag", &tags)] {
+        if !rates.is_empty() {
+            printer.data("");
+            printer.data(rates_table(label, rates));
+        }
+    }
+    printer.data("");
+    printer.data(verdict_line(&summary));
     warn_of_damage(&past, &arguments.run.out, printer)?;
     if !past.is_finished() {
         printer
             .warning("incomplete run (killed or still running); missing trials count as skipped");
         printer.hint(format!("`{}` resumes it", resume_command(&past, &arguments.run.out)));
     }
-    Ok(outcome.with("verdict", summary.verdict).with("summary", &summary))
+    Ok(outcome
+        .with("verdict", summary.verdict)
+        .with("rule", &summary.rule)
+        .with("checks", &checks)
+        .with("tags", &tags)
+        .with("summary", &summary))
+}
+
+/// Returns the verdict of a run with its rule.
+pub(super) fn verdict_line(summary: &Summary) -> String {
+    let verdict = match summary.verdict {
+        Verdict::Passed => "passed",
+        Verdict::Failed => "failed",
+        Verdict::Inconclusive => "inconclusive",
+    };
+    // Runs of older versions have no rule.
+    let colon = if summary.rule.is_empty() { "" } else { ": " };
+    format!("verdict: {verdict}{colon}{}", summary.rule)
 }
 
 /// Warns if lines of the journal of a run cannot be read.
@@ -68,7 +96,7 @@ fn resume_command(past: &PastRun, out: &Path) -> String {
 /// Prints the table of a summary, its notes and the failures.
 pub(super) fn print_summary(summary: &Summary, failures: &Failures, printer: &Printer) {
     printer.data(summary_table(summary));
-    for lines in [notes(summary), failures.lines()] {
+    for lines in [notes(summary), failures.entries(summary)] {
         if !lines.is_empty() {
             printer.data("");
             lines.iter().for_each(|line| printer.data(line));

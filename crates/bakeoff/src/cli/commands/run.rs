@@ -1,6 +1,6 @@
 //! `bakeoff run`: runs a suite.
 
-use super::report::print_summary;
+use super::report::{print_summary, verdict_line};
 use crate::arguments::RunArguments;
 use crate::error::{CliError, UsageError};
 use crate::export::export;
@@ -91,6 +91,7 @@ pub(super) fn finished_outcome(
     Outcome::new(code)
         .with("run_dir", finished.folder.path.display().to_string())
         .with("verdict", finished.summary.verdict)
+        .with("rule", &finished.summary.rule)
         .with("summary", &finished.summary)
 }
 
@@ -117,7 +118,11 @@ fn apply_stored_settings(file: &RunFile, arguments: &mut RunArguments) -> Result
         arguments.suite = Some(settings::stored_suite(file)?);
     }
     arguments.threshold.get_or_insert_with(|| file.threshold());
-    arguments.suite_threshold = arguments.suite_threshold.or_else(|| file.suite_threshold());
+    if file.suite.is_ci_rule && arguments.suite_threshold.is_none() {
+        arguments.ci = true;
+    } else {
+        arguments.suite_threshold = arguments.suite_threshold.or_else(|| file.suite_threshold());
+    }
     arguments.seed.get_or_insert(file.seed);
     if arguments.agents.is_empty() {
         fill(&mut arguments.targets, &file.suite.chosen.targets);
@@ -198,7 +203,7 @@ async fn execute(
     let mut progress = ProgressDisplay::new(&plan, !printer.shows_progress(), is_ci);
     request_log.print_with(progress.printer());
     shutdown.print_with(progress.printer());
-    let mut failures = Failures::new(MAX_FAILURES);
+    let mut failures = Failures::new(MAX_FAILURES, Arc::clone(&run.criteria().cases));
     let mut listen = |event: &Event| {
         printer.run_event(event);
         match event {
@@ -233,22 +238,18 @@ fn print_result(finished: &FinishedRun, failures: &Failures, printer: &Printer) 
 
 /// Prints the verdict of a run and its folder.
 pub(super) fn print_verdict(finished: &FinishedRun, printer: &Printer) {
-    let verdict = match finished.summary.verdict {
-        Verdict::Passed => "passed",
-        Verdict::Failed => "failed",
-        Verdict::Inconclusive => "inconclusive",
-    };
     let interrupted =
         if finished.exit_code == ExitCode::Interrupted { " (interrupted)" } else { "" };
     printer.data("");
-    printer.data(format!("verdict: {verdict}{interrupted}"));
+    printer.data(format!("{}{interrupted}", verdict_line(&finished.summary)));
     printer.message(format!("results: {}", finished.folder.path.display()));
 }
 
 /// Returns the failures of a whole run, those of earlier processes included.
 fn all_failures(finished: &FinishedRun) -> Result<Failures, bakeoff_history::Error> {
-    let mut failures = Failures::new(MAX_FAILURES);
-    for result in PastRun::open(&finished.folder.path)?.results()? {
+    let past = PastRun::open(&finished.folder.path)?;
+    let mut failures = Failures::new(MAX_FAILURES, Arc::clone(&past.file.suite.cases.chosen));
+    for result in past.results()? {
         failures.add(&result?);
     }
     Ok(failures)
@@ -259,7 +260,7 @@ fn print_annotations(finished: &FinishedRun, failures: &Failures, printer: &Prin
     let escape = |text: &str| text.replace('%', "%25").replace('\r', "%0D").replace('\n', "%0A");
     let kind = if finished.summary.verdict == Verdict::Passed { "warning" } else { "error" };
     let title = escape(&finished.summary.suite).replace(':', "%3A").replace(',', "%2C");
-    for line in failures.lines() {
-        printer.data(format!("::{kind} title={title}::{}", escape(&line)));
+    for entry in failures.entries(&finished.summary) {
+        printer.data(format!("::{kind} title={title}::{}", escape(&entry)));
     }
 }

@@ -14,6 +14,7 @@ use bakeoff_eval::{Run, RunConfig};
 use bakeoff_history::{PastRun, find_run, score};
 use bakeoff_report::Failures;
 use bakeoff_suite::{LoadOptions, Suite};
+use std::sync::Arc;
 
 pub(super) fn run(arguments: &ScoreArguments, printer: &Printer) -> Result<Outcome, CliError> {
     let past = PastRun::open(&find_run(&arguments.run.out, &arguments.run.run)?)?;
@@ -36,7 +37,9 @@ pub(super) fn run(arguments: &ScoreArguments, printer: &Printer) -> Result<Outco
     let mut config = RunConfig::new(&arguments.run.out);
     config.simulated_models = crate::models::simulated();
     config.threshold = arguments.threshold.or(Some(past.file.threshold()));
-    config.suite_threshold = arguments.suite_threshold.or_else(|| past.file.suite_threshold());
+    config.ci = past.file.suite.is_ci_rule;
+    let stored = if config.ci { None } else { past.file.suite_threshold() };
+    config.suite_threshold = arguments.suite_threshold.or(stored);
     config.trials = Some(past.file.suite.trials);
     config.targets = if combinations { Vec::new() } else { targets };
     config.seed = past.file.seed;
@@ -44,7 +47,7 @@ pub(super) fn run(arguments: &ScoreArguments, printer: &Printer) -> Result<Outco
     config.memory = settings::history_file();
     config.arguments = settings::command_line();
     let run = Run::new(suite, config)?;
-    let mut failures = Failures::new(MAX_FAILURES);
+    let mut failures = Failures::new(MAX_FAILURES, Arc::clone(&run.criteria().cases));
     let mut listen = |event: &Event| {
         printer.run_event(event);
         if let Event::TrialFinished { result } = event {
