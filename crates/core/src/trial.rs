@@ -201,7 +201,7 @@ pub enum ErrorKind {
     MalformedResponse,
     /// The prompt could not be rendered from the case.
     Template,
-    /// The program could not be started or monitored.
+    /// The program could not be started or monitored, or it exited with a code other than 0.
     Process,
     /// A check gave no result: it could not be built from the case, or its judge or program failed.
     Check,

@@ -50,6 +50,26 @@ fn statuses(dir: &TestDir) -> Vec<String> {
 }
 
 #[test]
+fn pass_rate_of_a_project_is_over_the_planned_trials() {
+    let crash = "#!/bin/sh\ncase \"$BAKEOFF_TRIAL_ID\" in */2) exit 3;; esac";
+    let agent = claude().replacen("#!/bin/sh", crash, 1);
+    let dir = project().with_program("claude", &agent);
+    let words = ["run", "skill-project.toml", "--agent", "claude", "--case", "sum"];
+    let output = dir.run(&[&words[..], &["--trials", "5", "--threshold", "0.6"]].concat());
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let case = &dir.summary()["targets"][0]["cases"][0];
+    assert_eq!(
+        (&case["pass_count"], &case["counted"], &case["errors"]),
+        (&json!(4), &json!(4), &json!(1))
+    );
+    assert_eq!(case["pass_rate"], 0.8);
+    // A report of the journal has the same definition.
+    std::fs::remove_file(dir.run_folder().join("summary.json")).unwrap();
+    let report = dir.run(&["report", "--json"]).done();
+    assert_eq!(report["summary"]["targets"][0]["cases"][0]["pass_rate"], 0.8);
+}
+
+#[test]
 fn project_runs_unchanged() {
     let dir = project().with_program("claude", &claude());
     let words = ["run", "skill-project.toml", "--trials", "5", "--ci", "--threshold", "0.8"];

@@ -30,14 +30,15 @@ const PATTERNS: &[(&str, ErrorKind)] = &[
     ("usage limit", ErrorKind::Quota),
     ("billing_hard_limit", ErrorKind::Quota),
     // The provider limits the rate.
-    ("ratelimit", ErrorKind::RateLimit),
+    // Not `ratelimit` alone: a missing module or a limiter of the program may have that name.
+    ("ratelimiterror", ErrorKind::RateLimit),
+    ("ratelimitexce", ErrorKind::RateLimit),
+    ("ratelimited", ErrorKind::RateLimit),
     ("rate limit", ErrorKind::RateLimit),
     ("rate_limit", ErrorKind::RateLimit),
     ("rate-limit", ErrorKind::RateLimit),
     ("too many requests", ErrorKind::RateLimit),
     ("toomanyrequests", ErrorKind::RateLimit),
-    ("requests per minute", ErrorKind::RateLimit),
-    ("tokens per min", ErrorKind::RateLimit),
     ("resource_exhausted", ErrorKind::RateLimit),
     ("resource exhausted", ErrorKind::RateLimit),
     ("resourceexhausted", ErrorKind::RateLimit),
@@ -63,7 +64,9 @@ const PATTERNS: &[(&str, ErrorKind)] = &[
     ("http/1.1 429", ErrorKind::RateLimit),
     ("http/2 429", ErrorKind::RateLimit),
     ("429 client error", ErrorKind::RateLimit),
+    ("returned 429", ErrorKind::RateLimit),
     ("(429)", ErrorKind::RateLimit),
+    ("[429 ", ErrorKind::RateLimit),
     ("error 529", ErrorKind::RateLimit),
     ("error: 529", ErrorKind::RateLimit),
     ("code 529", ErrorKind::RateLimit),
@@ -74,7 +77,7 @@ const PATTERNS: &[(&str, ErrorKind)] = &[
 /// Returns the kind of a throttling message at the end of a program's standard error.
 pub(super) fn classify_throttling(stderr: &str) -> Option<ErrorKind> {
     let start = stderr.char_indices().rev().nth(MAX_SEARCHED_CHARS).map_or(0, |(at, _)| at);
-    let text = stderr[start..].to_lowercase();
+    let text = without_source_lines(&stderr[start..]).to_lowercase();
     PATTERNS.iter().find(|(pattern, _)| text.contains(pattern)).map(|(_, kind)| *kind)
 }
 
@@ -85,6 +88,22 @@ pub(super) struct RetryLimits {
     pub(super) retries: u32,
     /// Time after the start of the first attempt.
     pub(super) timeout: Duration,
+}
+
+/// Returns the text without the source lines that Python quotes in stack traces: the code of a program may
+/// mention rate limits whatever its error is.
+fn without_source_lines(text: &str) -> String {
+    let indentation = |line: &str| line.len() - line.trim_start().len();
+    let mut frame = None;
+    let is_kept = |line: &&str| {
+        if line.trim_start().starts_with("File \"") {
+            frame = Some(indentation(line));
+            return false;
+        }
+        frame = frame.filter(|frame| indentation(line) > *frame);
+        frame.is_none()
+    };
+    text.lines().filter(is_kept).collect::<Vec<_>>().join("\n")
 }
 
 /// Makes attempts until one is not throttled, within limits and until a cancellation. Between them it waits
@@ -156,13 +175,13 @@ mod tests {
         "You've hit your usage limit. Upgrade to Pro",
         "{'code': 'billing_hard_limit_reached'}",
         "litellm.exceptions.RateLimitError: slow down",
+        "RateLimitExceeded: slow down",
+        "Client error: RateLimited",
         "Rate limit reached for gpt-4o in organization org-1",
         "{\"type\": \"rate_limit_error\"}",
         "x-rate-limit-remaining: 0",
         "Too Many Requests",
         "botocore.errorfactory.TooManyRequestsException",
-        "Limit: 60 requests per minute",
-        "Limit 30000 tokens per min. Please try again in 20s",
         "{\"status\": \"RESOURCE_EXHAUSTED\"}",
         "Resource exhausted, please try again later",
         "google.api_core.exceptions.ResourceExhausted",
@@ -188,7 +207,9 @@ mod tests {
         "< HTTP/1.1 429",
         "< HTTP/2 429",
         "requests.exceptions.HTTPError: 429 Client Error",
+        "the provider returned 429",
         "unexpected answer (429)",
+        "[429 Too many]",
         "Error 529",
         "ApiError: 529",
         "status code 529",
@@ -213,10 +234,14 @@ mod tests {
             "  File \"agent.py\", line 429, in main\nValueError: no",
             "at run (agent.js:429:12)",
             "429 rows read",
+            "ModuleNotFoundError: No module named 'ratelimit'",
+            "Traceback (most recent call last):\n  File \"a.py\", line 3, in <module>\n    raise RateLimitError if x else y\n          ^^^^^^^^^^^^^^\nNameError: name 'x' is not defined",
             "session 3f2a429b-429c-4290-8429-a429b429c429 ended",
         ] {
             assert_eq!(classify_throttling(message), None, "{message}");
         }
+        let trace = "  File \"a.py\", line 3, in f\n    call()\nopenai.RateLimitError: Error";
+        assert_eq!(classify_throttling(trace), Some(ErrorKind::RateLimit));
         let old = format!("RateLimitError, retrying\n{}", "é".repeat(MAX_SEARCHED_CHARS));
         assert_eq!(classify_throttling(&old), None);
     }
