@@ -11,6 +11,7 @@ use crate::run::{FinishedRun, Run, exit_code};
 use crate::run_file::{Layout, RunFile};
 use crate::stopper::Stopper;
 use crate::timestamp::rfc3339;
+use crate::trace::Trace;
 use crate::traffic_log::TrafficLog;
 use crate::trial::TrialOutcome;
 use crate::work_folder::WorkFolder;
@@ -196,8 +197,23 @@ fn check_again(
     let context = Arc::clone(context);
     Ok(async move {
         let target = &context.suite.targets[target];
-        let CheckedTrial { result, .. } =
-            judge_attempt(&context, target, &case, result.key, result.attempt).await;
-        TrialOutcome { result, written: Ok(()) }
+        let checked = judge_attempt(&context, target, &case, result.key, result.attempt).await;
+        write_judging(context, checked).await
     })
+}
+
+/// Writes the files of a trial that a model has judged again. Trials without new exchanges have no files:
+/// the earlier run has them.
+async fn write_judging(context: Arc<TrialContext>, checked: CheckedTrial) -> TrialOutcome {
+    let CheckedTrial { result, judging } = checked;
+    let artifacts = context.suite.settings.artifacts;
+    if judging.is_empty() || artifacts == Artifacts::None {
+        return TrialOutcome { result, written: Ok(()) };
+    }
+    let trace = Trace::default().to_lines(&result, judging);
+    let write = move || {
+        let written = context.folder.write_trial(artifacts, &result, &trace);
+        TrialOutcome { result, written }
+    };
+    joined(tokio::task::spawn_blocking(write).await)
 }

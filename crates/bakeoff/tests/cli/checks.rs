@@ -482,6 +482,11 @@ fn prompts_and_replies_of_judges_are_in_the_trace() {
     assert_eq!((&judge[0]["check"], &judge[0]["model"]), (&"kind".into(), &"sim/judge".into()));
     assert!(judge[0]["messages"].to_string().contains("It is Paris."), "{}", judge[0]);
     assert!(judge[0]["reply"].as_str().unwrap().contains("verdicts"), "{}", judge[0]);
+    // So are those of a later `score`.
+    let scored = dir.run(&["score", "--json"]).done();
+    let folder = dir.path().join(scored["run_dir"].as_str().unwrap());
+    let again = std::fs::read_to_string(folder.join("a/trial-1/trace.jsonl")).unwrap();
+    assert!(again.contains(r#"{"judge":{"check":"kind","#), "{again}");
 }
 
 #[test]

@@ -107,6 +107,14 @@ fn required_checks_decide_status_and_weights_the_score() {
 }
 
 #[test]
+fn score_is_the_weighted_mean_of_the_scores_of_checks() {
+    let pass = result("kind = 'contains'\nvalue = 'a'", &attempt_with("a"));
+    let graded = |score, weight| CheckResult { score, weight, graded: true, ..pass.clone() };
+    let combined = combine_results(&[pass.clone(), graded(0.2, 1.0), graded(0.9, 2.0)]);
+    assert_eq!((combined.status, combined.score), (Status::Passed, 0.75));
+}
+
+#[test]
 fn group_passes_if_one_of_its_checks_does() {
     let group = "kind = 'any'\nchecks = [{kind = 'contains', value = 'Paris'}, {kind = 'is_json', negate = true, id = 'prose'}, {kind = 'similarity', metric = 'token_f1', value = 'b c', min_score = 0.9}]";
     expect_all(&[(group, "Paris", true), (group, "It is Rome.", true), (group, "{}", false)]);
