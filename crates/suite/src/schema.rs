@@ -87,6 +87,7 @@ fn check_schemas() -> Vec<Value> {
                 check["properties"][field.name] = match field.value_type {
                     // The checks of a group have the form of all checks.
                     ValueType::Checks => json!({
+                        "description": field.about,
                         "type": "array",
                         "minItems": 1,
                         "items": {"$ref": "#/properties/check/items"},
