@@ -53,6 +53,9 @@ fn suite(
     };
     if tests == JunitTests::Gate {
         let mut test = TestCase::new("verdict", verdict_status(target));
+        if target.verdict == Verdict::Passed {
+            test.set_system_out(format!("passed: {}", target.rule));
+        }
         test.set_classname(format!("{}.{}", summary.suite, target.target));
         suite.add_test_case(test);
     }

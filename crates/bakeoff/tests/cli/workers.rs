@@ -103,3 +103,13 @@ fn worker_timeout_is_an_error() {
     assert_eq!(outcomes[1], "timeout: no answer within 5 s [EVAL_CASE_TIMEOUT]");
     assert_eq!([&outcomes[0], &outcomes[2]], ["passed", "passed"]);
 }
+
+#[test]
+fn throttled_worker_is_retried() {
+    let answer = "path = os.environ['HOME'] + '/tries'\nopen(path, 'a').write('x')\nif os.path.getsize(path) == 1:\n  print('openai.RateLimitError: Error code: 429', file=sys.stderr)\n  sys.exit(1)\nanswer = {'id': id, 'output': case['word']}";
+    let dir = test_dir("", answer, &words(&["a"]));
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert_eq!(outcomes(&dir), ["passed"]);
+    assert_eq!(dir.trials()[0]["attempt"]["timing"]["retries"], 1);
+}
