@@ -2,7 +2,7 @@
 
 use bakeoff_bench::pace::Contender;
 use bakeoff_bench::world::WorldStrategy;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Parsed command line.
@@ -26,7 +26,7 @@ pub(crate) enum Benchmark {
     Permits(PermitsArguments),
     /// Hold thousands of requests in flight over loopback HTTP
     Flight(FlightArguments),
-    /// Count wrong verdicts of early stopping and false differences of compare
+    /// Measure wrong verdicts of early stopping, coverage of intervals and errors of compare
     Honesty(HonestyArguments),
     /// Check that map loses and swaps no rows; measure packing and memory
     Map(MapArguments),
@@ -123,15 +123,32 @@ pub(crate) struct FlightArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct HonestyArguments {
+    /// Part to measure; repeatable [default: all]
+    #[arg(long = "part", value_name = "PART")]
+    pub(crate) parts: Vec<HonestyPart>,
     /// Runs per row, with and without early stopping
     #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) seeds: u64,
-    /// Number of compared pairs of runs of the same target
+    /// Targets per row of the coverage
+    #[arg(long, value_name = "N", default_value_t = 2000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) samples: u32,
+    /// Number of compared pairs of each kind
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) pairs: u64,
     /// Print the figures as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// Part of the honesty benchmark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum HonestyPart {
+    /// Early stops
+    Stops,
+    /// Coverage of intervals
+    Coverage,
+    /// Comparisons
+    Comparisons,
 }
 
 #[derive(Debug, Args)]

@@ -6,7 +6,7 @@
 mod bare;
 mod engine;
 mod flight;
-mod honesty;
+pub mod honesty;
 mod http_run;
 pub mod map;
 pub mod pace;
@@ -22,7 +22,6 @@ pub mod world;
 
 pub use engine::{EngineConfig, EngineReport, TimeFigures, engine};
 pub use flight::{FlightConfig, FlightReport, flight};
-pub use honesty::{HonestyConfig, HonestyReport, StopRow, honesty};
 pub use pace_http::{HttpConfig, HttpRow, over_http};
 pub use permits::{PermitConfig, PermitRow, PermitsReport, permits};
 pub use race::{
