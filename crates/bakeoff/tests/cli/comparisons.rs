@@ -89,6 +89,41 @@ fn runs_without_a_common_target_are_an_error() {
     assert!(output.stderr.contains("RUN:TARGET: a, b; c, d"), "{}", output.stderr);
 }
 
+/// 14 of 40 cases are gained and 5 lost: p is 0.064, but a closed-form interval is +1.0 to +41.8 points.
+#[test]
+fn interval_of_forty_cases_agrees_with_the_test() {
+    let case = |number: u32| {
+        let (one, two) = match number {
+            0..14 => ("no", "ok"),
+            14..19 => ("ok", "no"),
+            _ => ("ok", "ok"),
+        };
+        format!("{{ id = \"c{number}\", one = \"{one}\", two = \"{two}\" }}, ")
+    };
+    let cases: String = (0..40).map(case).collect();
+    let dir = TestDir::with_suite(&format!(
+        "[suite]\nname = \"forty\"\n[cases]\ninline = [{cases}]\n\
+         [[target]]\nname = \"one\"\ncommand = [\"cat\"]\nprompt = \"{{{{ one }}}}\"\n\
+         [[target]]\nname = \"two\"\ncommand = [\"cat\"]\nprompt = \"{{{{ two }}}}\"\n\
+         [[check]]\nkind = \"equals\"\nvalue = \"ok\"\n"
+    ));
+    dir.run(&["run", "--quiet"]);
+    let output = compare(&dir, &["last"]);
+    assert!(
+        output.stdout.contains("+22.5 points (95 % interval -1.5 to +50.3 points)"),
+        "{}",
+        output.stdout
+    );
+    assert!(
+        output.stdout.contains("no difference found (McNemar, exact, p = 0.0636)"),
+        "{}",
+        output.stdout
+    );
+    let found = &comparisons(&dir, &["last"])[0];
+    assert!(found["interval"]["low"].as_f64().unwrap() < 0.0, "{found}");
+    assert!(found["p_value"].as_f64().unwrap() > 0.05, "{found}");
+}
+
 /// With more comparisons, intervals are wider; each excludes 0 exactly if there is a finding.
 #[test]
 fn intervals_are_adjusted_together_with_p_values() {
