@@ -3,6 +3,7 @@
 //! All of them read the prompt from standard input and print one JSON object per line. Their formats have little
 //! in common, so each has a parser of its own; the result has the same form for all ([`AgentOutput`]).
 
+mod aikit;
 mod claude;
 mod codex;
 mod cursor;
@@ -11,13 +12,14 @@ mod gemini;
 mod lines;
 mod opencode;
 mod output;
+mod pi;
 mod recent_ids;
 
 pub use failure::classify_failure;
-pub use output::AgentOutput;
+pub use output::{AgentOutput, ToolExchange, ToolResult};
 
 use lines::{LineSplitter, StreamLine};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::ffi::OsString;
 
 /// A coding agent.
@@ -33,16 +35,22 @@ pub enum CodingAgent {
     OpenCode,
     /// Cursor Agent.
     Cursor,
+    /// pi.
+    Pi,
+    /// The agent built into aikit.
+    Aikit,
 }
 
 impl CodingAgent {
     /// All known agents.
-    pub const ALL: [CodingAgent; 5] = [
+    pub const ALL: [CodingAgent; 7] = [
         CodingAgent::Claude,
         CodingAgent::Codex,
         CodingAgent::Gemini,
         CodingAgent::OpenCode,
         CodingAgent::Cursor,
+        CodingAgent::Pi,
+        CodingAgent::Aikit,
     ];
 
     /// Returns the agent with this name.
@@ -62,6 +70,8 @@ impl CodingAgent {
             CodingAgent::Gemini => "gemini",
             CodingAgent::OpenCode => "opencode",
             CodingAgent::Cursor => "cursor-agent",
+            CodingAgent::Pi => "pi",
+            CodingAgent::Aikit => "aikit",
         }
     }
 
@@ -73,6 +83,8 @@ impl CodingAgent {
             CodingAgent::Codex => &["codex"],
             CodingAgent::Gemini => &["gemini"],
             CodingAgent::OpenCode => &["opencode"],
+            CodingAgent::Pi => &["pi"],
+            CodingAgent::Aikit => &["aikit"],
         }
     }
 
@@ -114,7 +126,27 @@ impl CodingAgent {
                 .chain(flags(&["--force"]))
                 .chain(more)
                 .collect(),
+            CodingAgent::Pi => {
+                flags(&["--mode", "rpc"]).chain(model("--model")).chain(more).collect()
+            }
+            CodingAgent::Aikit => flags(&["run", "--agent", "aikit", "--yolo", "--events"])
+                .chain(model("--model"))
+                .chain(more)
+                .collect(),
         }
+    }
+
+    /// Returns what it reads from standard input for a prompt.
+    pub fn input(self, prompt: &str) -> String {
+        match self {
+            CodingAgent::Pi => format!("{}\n", json!({"type": "prompt", "message": prompt})),
+            _ => prompt.to_owned(),
+        }
+    }
+
+    /// Returns whether standard input must stay open until [`AgentOutputParser::is_settled`].
+    pub fn keeps_input_open(self) -> bool {
+        self == CodingAgent::Pi
     }
 
     /// Returns a parser for its standard output.
@@ -125,6 +157,8 @@ impl CodingAgent {
             CodingAgent::Gemini => Box::<gemini::Gemini>::default(),
             CodingAgent::OpenCode => Box::<opencode::OpenCode>::default(),
             CodingAgent::Cursor => Box::<cursor::Cursor>::default(),
+            CodingAgent::Pi => Box::<pi::Pi>::default(),
+            CodingAgent::Aikit => Box::<aikit::Aikit>::default(),
         };
         AgentOutputParser { lines: LineSplitter::default(), format, output: AgentOutput::default() }
     }
@@ -134,6 +168,11 @@ impl CodingAgent {
 trait EventFormat: Send + std::fmt::Debug {
     /// Applies an event to the output.
     fn apply(&mut self, event: &Value, output: &mut AgentOutput);
+
+    /// Returns whether the agent has reported that nothing follows; only some agents do.
+    fn is_settled(&self) -> bool {
+        false
+    }
 
     /// Completes the output after the last event. The agent may have been terminated.
     fn finish(&mut self, output: &mut AgentOutput) {
@@ -155,6 +194,11 @@ impl AgentOutputParser {
     pub fn push(&mut self, bytes: &[u8]) {
         let AgentOutputParser { lines, format, output } = self;
         lines.push(bytes, |line| parse_line(format.as_mut(), line, output));
+    }
+
+    /// Returns whether the agent has reported that nothing follows.
+    pub fn is_settled(&self) -> bool {
+        self.format.is_settled()
     }
 
     /// Parses an incomplete last line and returns the output.

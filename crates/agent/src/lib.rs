@@ -73,7 +73,9 @@ mod tree;
 mod worker;
 mod workspace;
 
-pub use coding::{AgentOutput, AgentOutputParser, CodingAgent, classify_failure};
+pub use coding::{
+    AgentOutput, AgentOutputParser, CodingAgent, ToolExchange, ToolResult, classify_failure,
+};
 pub use dialogue::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, CallScope, ContextConfig,
     EventReceiver, EventSender, ExecutionLimits, Extension, LoopEnd, LoopError, LoopFailure,

@@ -36,6 +36,8 @@ pub struct Program {
     pub command: Vec<OsString>,
     /// Written to standard input, which is then closed.
     pub input: String,
+    /// Keeps standard input open until it is cancelled or the program exits.
+    pub close_input: Option<CancellationToken>,
     /// Working directory.
     pub folder: PathBuf,
     /// Added to the environment of this process.
@@ -60,6 +62,7 @@ impl Program {
         Program {
             command,
             input: String::new(),
+            close_input: None,
             folder: folder.into(),
             environment: BTreeMap::new(),
             identity: None,
@@ -72,6 +75,13 @@ impl Program {
     #[must_use]
     pub fn input(mut self, input: impl Into<String>) -> Program {
         self.input = input.into();
+        self
+    }
+
+    /// Keeps standard input open until the token is cancelled or the program exits.
+    #[must_use]
+    pub fn close_input(mut self, token: impl Into<Option<CancellationToken>>) -> Program {
+        self.close_input = token.into();
         self
     }
 
@@ -228,6 +238,9 @@ impl RunningProgram<'_> {
             if let Some(mut stdin) = stdin {
                 // Fails if the program closes its standard input, which it may do.
                 let _ = stdin.write_all(program.input.as_bytes()).await;
+                if let Some(close) = &program.close_input {
+                    close.cancelled().await;
+                }
             }
         };
         let read_out = async {
@@ -252,6 +265,7 @@ impl RunningProgram<'_> {
             };
             let wait = wait_for_exit(&mut child, &mut tree, deadline, cancel);
             let exit_reason = pipes.during(wait).await.map_err(lost)?;
+            program.close_input.iter().for_each(CancellationToken::cancel);
             // The program has exited. Its children may still write for a while.
             pipes.wait(DRAIN_TIMEOUT).await;
             // Only a runtime that is shutting down loses the task; dropping the tree kills the processes, too.

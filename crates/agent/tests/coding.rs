@@ -61,6 +61,12 @@ fn agents_get_arguments_for_an_event_stream_without_confirmations() {
             "--print --output-format stream-json --force",
             "--print --output-format stream-json --model M --force --x",
         ),
+        ("pi", "--mode rpc", "--mode rpc --model M --x"),
+        (
+            "aikit",
+            "run --agent aikit --yolo --events",
+            "run --agent aikit --yolo --events --model M --x",
+        ),
     ];
     for (name, plain, full) in table {
         let agent = CodingAgent::find(name).unwrap();
@@ -328,4 +334,147 @@ fn missing_usage_is_unknown() {
     assert_eq!(parse(CodingAgent::Gemini, &[gemini]).usage, None);
     let step = r#"{"type":"step_finish","part":{}}"#;
     assert_eq!(parse(CodingAgent::OpenCode, &[step]).usage, None);
+}
+
+/// Formats the results of tools: id, name, output and whether it is an error.
+fn results(output: &AgentOutput) -> Vec<String> {
+    assert_eq!(output.tool_uses.len(), output.tool_exchanges.len());
+    let exchanges = output.tool_uses.iter().zip(&output.tool_exchanges);
+    let show = |(tool, exchange): (&bakeoff_core::ToolUse, &bakeoff_agent::ToolExchange)| {
+        let result = exchange.result.as_ref();
+        let result = result.map(|result| format!("{:?} {}", result.output, result.is_error));
+        format!("{} {} {}", exchange.id, tool.name, result.unwrap_or("-".to_owned()))
+    };
+    exchanges.map(show).collect()
+}
+
+#[test]
+fn results_of_tools_are_parsed() {
+    let table: [(CodingAgent, &[&str], &[&str]); 5] = [
+        (
+            CodingAgent::Claude,
+            &[
+                r#"{"type":"assistant","message":{"id":"m","content":[{"type":"tool_use","id":"a","name":"Bash","input":{}},{"type":"tool_use","id":"b","name":"Read","input":{}},{"type":"tool_use","id":"c","name":"Glob","input":{}}]}}"#,
+                r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"b","content":[{"type":"text","text":"one"},{"type":"text","text":"two"}],"is_error":true}]}}"#,
+                r#"{"type":"user","message":{"content":[{"type":"tool_result","tool_use_id":"a","content":"ok"}]}}"#,
+                r#"{"type":"user","message":{"content":"a prompt"}}"#,
+            ],
+            &[r#"a Bash "ok" false"#, r#"b Read "one\ntwo" true"#, "c Glob -"],
+        ),
+        (
+            CodingAgent::Codex,
+            &[
+                r#"{"type":"item.started","item":{"id":"1","type":"command_execution","command":"ls"}}"#,
+                r#"{"type":"item.completed","item":{"id":"1","type":"command_execution","command":"ls","aggregated_output":"no","exit_code":2}}"#,
+                r#"{"type":"item.completed","item":{"id":"2","type":"mcp_tool_call","tool":"find","arguments":{},"result":{"content":[{"type":"text","text":"found"}]},"error":null}}"#,
+            ],
+            &[r#"1 command_execution "no" true"#, r#"2 find "found" false"#],
+        ),
+        (
+            CodingAgent::Gemini,
+            &[
+                r#"{"type":"tool_use","tool_name":"run","tool_id":"x","parameters":{}}"#,
+                r#"{"type":"tool_result","tool_id":"x","status":"success","output":"done"}"#,
+            ],
+            &[r#"x run "done" false"#],
+        ),
+        (
+            CodingAgent::OpenCode,
+            &[
+                r#"{"type":"tool_use","part":{"callID":"o","tool":"bash","state":{"status":"completed","input":{},"output":"out"}}}"#,
+            ],
+            &[r#"o bash "out" false"#],
+        ),
+        (
+            CodingAgent::Cursor,
+            &[
+                r#"{"type":"tool_call","subtype":"started","call_id":"k","tool_call":{"shellToolCall":{"args":{}}}}"#,
+                r#"{"type":"tool_call","subtype":"completed","call_id":"k","tool_call":{"shellToolCall":{"args":{},"result":{"success":{"stdout":"x"}}}}}"#,
+            ],
+            &[r#"k shell "{\"stdout\":\"x\"}" false"#],
+        ),
+    ];
+    for (agent, lines, expected) in table {
+        assert_eq!(results(&parse(agent, lines)), expected, "{agent:?}");
+    }
+}
+
+#[test]
+fn long_results_of_tools_are_cut() {
+    let text = "ä".repeat(6_000);
+    let lines: Vec<String> = (0..200)
+        .flat_map(|id| {
+            [
+                format!(r#"{{"type":"tool_use","tool_name":"t","tool_id":"{id}"}}"#),
+                format!(
+                    r#"{{"type":"tool_result","tool_id":"{id}","status":"success","output":"{text}"}}"#
+                ),
+            ]
+        })
+        .collect();
+    let output = parse(CodingAgent::Gemini, &lines.iter().map(String::as_str).collect::<Vec<_>>());
+    let kept: Vec<(usize, u64)> = output
+        .tool_exchanges
+        .iter()
+        .map(|exchange| exchange.result.as_ref().unwrap())
+        .map(|result| (result.output.len(), result.dropped_bytes))
+        .collect();
+    assert_eq!((kept[0], kept[199]), ((10_000, 2_000), (0, 12_000)));
+    assert!(kept.iter().map(|(kept, _)| kept).sum::<usize>() <= 1024 * 1024);
+}
+
+const PI: [&str; 9] = [
+    r#"{"type":"response","command":"prompt","success":true}"#,
+    r#"{"type":"agent_start"}"#,
+    r#"{"type":"tool_execution_start","toolCallId":"c1","toolName":"bash","args":{"command":"ls"}}"#,
+    r#"{"type":"tool_execution_end","toolCallId":"c1","toolName":"bash","result":{"content":[{"type":"text","text":"a.txt"}]},"isError":false}"#,
+    r#"{"type":"message_end","message":{"role":"assistant","content":[{"type":"text","text":"Looking."}],"usage":{"input":10,"output":2,"cacheRead":3,"cacheWrite":4,"cost":{"total":0.5}},"stopReason":"toolUse"}}"#,
+    r#"{"type":"turn_end","message":{"role":"assistant","content":[{"type":"text","text":"Looking."}],"usage":{"input":10,"output":2}},"toolResults":[]}"#,
+    r#"{"type":"turn_end","message":{"role":"assistant","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"Done."}],"usage":{"input":20,"output":5,"cost":{"total":0.25}},"stopReason":"stop"},"toolResults":[]}"#,
+    r#"{"type":"agent_end","messages":[]}"#,
+    r#"{"type":"agent_settled"}"#,
+];
+
+#[test]
+fn pi_is_parsed_and_settles() {
+    let output = parse(CodingAgent::Pi, &PI);
+    assert_eq!((output.answer.as_deref(), output.turns), (Some("Done."), Some(2)));
+    assert_eq!(output.usage, usage(30, 7, 3, 4, 0));
+    assert_eq!(output.cost, Some(NanoDollars(750_000_000)));
+    assert_eq!(tools(&output), [r#"bash {"command":"ls"}"#]);
+    assert_eq!(results(&output), [r#"c1 bash "a.txt" false"#]);
+    let mut parser = CodingAgent::Pi.parser();
+    let settled = PI.map(|line| {
+        parser.push(format!("{line}\n").as_bytes());
+        parser.is_settled()
+    });
+    assert_eq!(settled.iter().position(|settled| *settled), Some(8));
+    let input: serde_json::Value =
+        serde_json::from_str(&CodingAgent::Pi.input("say \"hi\"\nnow")).unwrap();
+    assert_eq!(input, serde_json::json!({"type": "prompt", "message": "say \"hi\"\nnow"}));
+    let rejected = r#"{"type":"response","command":"prompt","success":false,"error":"No API key"}"#;
+    let mut parser = CodingAgent::Pi.parser();
+    parser.push(format!("{rejected}\n").as_bytes());
+    assert!(parser.is_settled());
+    assert_eq!(parser.finish().problem.as_deref(), Some("No API key"));
+}
+
+#[test]
+fn aikit_is_parsed_in_both_forms() {
+    let lines = [
+        r#"{"agent_key":"aikit","seq":1,"stream":"stdout","payload":{"aikit_tool_use":{"tool_name":"bash","tool_input":{"command":"ls"},"call_id":"1"}}}"#,
+        r#"{"agent_key":"aikit","seq":2,"stream":"stdout","payload":{"aikit_tool_result":{"call_id":"1","output":"a.txt","is_error":false}}}"#,
+        r#"{"agent_key":"aikit","seq":3,"stream":"stdout","payload":{"tool_use":{"tool_name":"read","input":{},"call_id":"2"}}}"#,
+        r#"{"agent_key":"aikit","seq":4,"stream":"stdout","payload":{"tool_result":{"call_id":"2","output":"no","is_error":true}}}"#,
+        r#"{"agent_key":"aikit","seq":5,"stream":"stdout","payload":{"aikit_text_final":{"content":"Done.","turn_id":null}}}"#,
+        r#"{"agent_key":"aikit","seq":6,"stream":"stdout","payload":{"aikit_step_finish":{"iteration":1,"finish_reason":"stop"}}}"#,
+        r#"{"agent_key":"aikit","seq":7,"stream":"stdout","payload":{"token_usage_line":{"usage":{"input_tokens":7,"output_tokens":3,"cache_read_tokens":null},"source":"Aikit","raw_agent_line_seq":6}}}"#,
+    ];
+    let output = parse(CodingAgent::Aikit, &lines);
+    assert_eq!((output.answer.as_deref(), output.turns), (Some("Done."), Some(1)));
+    assert_eq!(output.usage, usage(7, 3, 0, 0, 0));
+    assert_eq!(results(&output), [r#"1 bash "a.txt" false"#, r#"2 read "no" true"#]);
+    let quota = r#"{"payload":{"quota_exceeded":{"info":{"raw_message":"insufficient_quota"}}}}"#;
+    let problem = parse(CodingAgent::Aikit, &[quota]).problem;
+    assert_eq!(problem.as_deref(), Some("insufficient_quota"));
 }

@@ -85,7 +85,7 @@ impl OpenRun {
             folder,
             work,
             aggregate: Aggregate::new(run.criteria.clone()),
-            case_files: CaseFiles::new(run.suite.settings.artifacts),
+            case_files: CaseFiles::new(&run.suite),
             started_at,
             done: None,
             damage: None,
@@ -101,7 +101,7 @@ impl OpenRun {
         create_work_folder(run, &work)?;
         cleanup::remove_old_workspaces(&folder.path);
         cleanup::remove_temporary_files(&folder.path);
-        folder.remove_summary()?;
+        folder.remove_summary(&run.suite)?;
         let current = run.file(folder.id.clone(), file.started_at.clone());
         let control_socket = socket_path(&folder.id);
         folder.write_run(&RunFile {
@@ -273,7 +273,7 @@ impl<'a> ActiveRun<'a> {
         };
         let summary = aggregate.summary(&folder.id, &run.suite.name, stats);
         case_files.write(&folder, &summary)?;
-        folder.write_summary(&summary, &run.suite)?;
+        folder.write_summary(&summary, &run.suite, &case_files)?;
         let exit_code = exit_code(&summary, stopper);
         Ok(FinishedRun { folder, summary, exit_code })
     }

@@ -2,11 +2,9 @@
 
 use crate::Error;
 use crate::folder::RunFolder;
-use bakeoff_core::{
-    CaseSummary, CheckResult, NanoDollars, Status, Summary, TargetName, Timing, TrialKey,
-    TrialResult,
-};
-use bakeoff_suite::Artifacts;
+use crate::trial_record::TrialRecord;
+use bakeoff_core::{CaseSummary, Status, Summary, TargetName, TrialKey, TrialResult};
+use bakeoff_suite::{Artifacts, Suite};
 use serde::Serialize;
 use std::collections::HashMap;
 
@@ -14,33 +12,9 @@ use std::collections::HashMap;
 #[derive(Debug)]
 pub(crate) struct CaseFiles {
     artifacts: Artifacts,
+    /// Whether the suite is a FastSkill project.
+    is_project: bool,
     trials: HashMap<TargetName, HashMap<String, Vec<TrialRecord>>>,
-}
-
-/// One trial.
-#[derive(Debug, Clone, Serialize)]
-struct TrialRecord {
-    trial_id: u32,
-    status: Status,
-    command_count: Option<usize>,
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    check_results: Vec<CheckRecord>,
-    error_message: Option<String>,
-    score: Option<f64>,
-    cost_nanodollars: Option<NanoDollars>,
-    /// Values that depend on the clock.
-    stats: Timing,
-}
-
-#[derive(Debug, Clone, Serialize)]
-struct CheckRecord {
-    check_name: String,
-    passed: bool,
-    score: f64,
-    message: Option<String>,
-    required: bool,
-    weight: f64,
 }
 
 /// Contents of the file.
@@ -56,39 +30,57 @@ struct CaseFile<'a> {
 }
 
 impl CaseFiles {
-    pub(crate) fn new(artifacts: Artifacts) -> CaseFiles {
-        CaseFiles { artifacts, trials: HashMap::new() }
+    /// Collects the trials of a run.
+    pub(crate) fn new(suite: &Suite) -> CaseFiles {
+        let (artifacts, is_project) = (suite.settings.artifacts, suite.project.is_some());
+        CaseFiles { artifacts, is_project, trials: HashMap::new() }
+    }
+
+    /// Collects the trials of a run that writes no files of cases.
+    pub(crate) fn without_artifacts(suite: &Suite) -> CaseFiles {
+        CaseFiles { artifacts: Artifacts::None, ..CaseFiles::new(suite) }
     }
 
     pub(crate) fn add(&mut self, result: &TrialResult) {
-        if self.artifacts == Artifacts::None {
+        // The summary of a FastSkill project has all trials.
+        if self.artifacts == Artifacts::None && !self.is_project {
             return;
         }
         let cases = self.trials.entry(result.key.target.clone()).or_default();
         let trials = cases.entry(result.key.case.to_string()).or_default();
         // The last result of a trial counts.
         trials.retain(|trial| trial.trial_id != result.key.trial);
-        trials.push(record(result));
+        let next = trials.partition_point(|trial| trial.trial_id < result.key.trial);
+        trials.insert(next, TrialRecord::new(result));
+    }
+
+    /// Returns the trials of a case, ordered by number.
+    pub(crate) fn trials(&self, target: &TargetName, case: &str) -> &[TrialRecord] {
+        self.trials.get(target).and_then(|cases| cases.get(case)).map_or(&[], Vec::as_slice)
     }
 
     /// Writes a file for each case with artifacts.
-    pub(crate) fn write(mut self, folder: &RunFolder, summary: &Summary) -> Result<(), Error> {
+    pub(crate) fn write(&self, folder: &RunFolder, summary: &Summary) -> Result<(), Error> {
+        if self.artifacts == Artifacts::None {
+            return Ok(());
+        }
         for target in &summary.targets {
-            let Some(mut cases) = self.trials.remove(&target.target) else { continue };
             for case in target.cases.iter() {
-                let Some(mut trials) = cases.remove(case.id.as_str()) else { continue };
+                let trials = self.trials(&target.target, case.id.as_str());
                 let all_passed = trials.iter().all(|trial| trial.status == Status::Passed);
-                if self.artifacts == Artifacts::Failures && all_passed {
+                if trials.is_empty() || (self.artifacts == Artifacts::Failures && all_passed) {
                     continue;
                 }
-                trials.sort_unstable_by_key(|trial| trial.trial_id);
                 let file = CaseFile {
                     id: case.id.as_str(),
-                    trials: &trials,
+                    trials,
                     aggregated_status: case.status,
                     pass_count: case.pass_count,
                     total_trials: case.total_trials,
-                    pass_rate: case.pass_rate,
+                    pass_rate: match self.is_project {
+                        true => planned_pass_rate(&case),
+                        false => case.pass_rate,
+                    },
                     case: &case,
                 };
                 let key =
@@ -100,27 +92,7 @@ impl CaseFiles {
     }
 }
 
-fn record(result: &TrialResult) -> TrialRecord {
-    let attempt = &result.attempt;
-    let is_agent = attempt.transcript.is_some() || !attempt.tool_uses.is_empty();
-    let check = |check: &CheckResult| CheckRecord {
-        check_name: check.check.clone(),
-        passed: check.passed,
-        score: check.score,
-        message: (!check.message.is_empty()).then(|| check.message.clone()),
-        required: check.required,
-        weight: check.weight,
-    };
-    TrialRecord {
-        trial_id: result.key.trial,
-        status: result.status,
-        command_count: is_agent.then(|| bakeoff_check::command_count(attempt)),
-        input_tokens: attempt.usage.map(|usage| usage.prompt()),
-        output_tokens: attempt.usage.map(|usage| usage.output),
-        check_results: result.checks.iter().map(check).collect(),
-        error_message: attempt.error.as_ref().map(|error| error.message.clone()),
-        score: result.score,
-        cost_nanodollars: attempt.cost,
-        stats: attempt.timing,
-    }
+/// Returns the pass rate as FastSkill defines it: errored trials count as not passed.
+pub(crate) fn planned_pass_rate(case: &CaseSummary) -> f64 {
+    f64::from(case.pass_count) / f64::from(case.total_trials.max(1))
 }

@@ -1,10 +1,12 @@
 //! The folder of a run and its files.
 
 use crate::Error;
+use crate::case_files::CaseFiles;
 use crate::path_name::safe_name;
 use crate::run_file::{Layout, RunFile};
-use crate::summary_file::SummaryFile;
-use bakeoff_core::{RunId, Status, Summary, TrialKey, TrialResult};
+use crate::summary_file::{SummaryFile, TargetFields};
+use crate::trial_record::ResultFile;
+use bakeoff_core::{RunId, Status, Summary, TargetName, TrialKey, TrialResult};
 use bakeoff_journal::{write_atomic, write_atomic_with};
 use bakeoff_suite::{Artifacts, Suite};
 use chrono::{DateTime, Utc};
@@ -96,9 +98,10 @@ impl RunFolder {
     }
 
     /// Removes `summary.json` and `selection.json`, which are outdated once a run is resumed.
-    pub(crate) fn remove_summary(&self) -> Result<(), Error> {
-        for name in [SUMMARY_FILE, SELECTION_FILE] {
-            let path = self.path.join(name);
+    pub(crate) fn remove_summary(&self, suite: &Suite) -> Result<(), Error> {
+        let own = [SUMMARY_FILE, SELECTION_FILE].map(|name| self.path.join(name));
+        let targets = suite.targets.iter().map(|target| self.target(&target.name));
+        for path in own.into_iter().chain(targets.map(|folder| folder.join(SUMMARY_FILE))) {
             match fs::remove_file(&path) {
                 Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                     return Err(Error::Write { path, source });
@@ -109,9 +112,33 @@ impl RunFolder {
         Ok(())
     }
 
-    /// Writes `summary.json`.
-    pub(crate) fn write_summary(&self, summary: &Summary, suite: &Suite) -> Result<(), Error> {
-        write_json(&self.path.join(SUMMARY_FILE), &SummaryFile::new(summary, suite, &self.path))
+    /// Writes `summary.json`, and for a FastSkill project with several agents one for each agent in its folder. `cases`
+    /// has the trials of a project.
+    pub(crate) fn write_summary(
+        &self,
+        summary: &Summary,
+        suite: &Suite,
+        cases: &CaseFiles,
+    ) -> Result<(), Error> {
+        if suite.project.is_some() && self.layout == Layout::ByTarget {
+            for target in &summary.targets {
+                let path = self.target(&target.target);
+                let file = TargetFields::of_target(target, suite, &path, cases);
+                fs::create_dir_all(&path)
+                    .map_err(|source| Error::Write { path: path.clone(), source })?;
+                write_json(&path.join(SUMMARY_FILE), &file)?;
+            }
+        }
+        let file = SummaryFile::new(summary, suite, &self.path, cases);
+        write_json(&self.path.join(SUMMARY_FILE), &file)
+    }
+
+    /// Returns the folder of a target, which is the folder of the run if there is only one.
+    fn target(&self, target: &TargetName) -> PathBuf {
+        match self.layout {
+            Layout::Flat => self.path.clone(),
+            Layout::ByTarget => self.path.join(safe_name(target.as_str())),
+        }
     }
 
     /// Returns the folder of a trial.
@@ -121,11 +148,7 @@ impl RunFolder {
 
     /// Returns the folder of a trial's case.
     fn case(&self, key: &TrialKey) -> PathBuf {
-        let parent = match self.layout {
-            Layout::Flat => self.path.clone(),
-            Layout::ByTarget => self.path.join(safe_name(key.target.as_str())),
-        };
-        parent.join(safe_name(key.case.as_str()))
+        self.target(&key.target).join(safe_name(key.case.as_str()))
     }
 
     /// Returns the path at which a trial's workspace is kept.
@@ -170,7 +193,7 @@ impl RunFolder {
         write_atomic(&folder.join("stdout.txt"), stdout.as_bytes())?;
         write_atomic(&folder.join("stderr.txt"), result.attempt.stderr.as_bytes())?;
         write_atomic(&folder.join("trace.jsonl"), trace)?;
-        write_json(&folder.join("result.json"), result)
+        write_json(&folder.join("result.json"), &ResultFile::new(result))
     }
 }
 

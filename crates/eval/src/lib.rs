@@ -43,6 +43,7 @@ mod timestamp;
 mod trace;
 mod traffic_log;
 mod trial;
+mod trial_record;
 mod verdict_rule;
 mod warnings;
 mod work_folder;

@@ -20,7 +20,7 @@ use bakeoff_core::{
     TrialResult,
 };
 use bakeoff_journal::Journal;
-use bakeoff_suite::{Artifacts, CaseReader, Suite};
+use bakeoff_suite::{CaseReader, Suite};
 use chrono::{DateTime, Utc};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ where
     let file = RunFile::new(&run.suite, &run.config, &criteria, id.clone(), rfc3339(now));
     folder.write_run(&RunFile { scored_from: Some(input.run_id), ..file })?;
     let journal = Journal::create(&folder.journal())?;
-    let case_files = CaseFiles::new(Artifacts::None);
+    let case_files = CaseFiles::without_artifacts(&run.suite);
     let mut recorder = Recorder::new(journal, Aggregate::new(criteria), case_files, listen);
     let plan = RunPlan { cases, ..run.plan() };
     recorder.record(&Event::RunStarted { schema_version: SCHEMA_VERSION, run_id: id, plan })?;
@@ -132,7 +132,7 @@ where
     drop(context);
     let (connection_limit_history, warnings) = traffic.finish();
     warnings.iter().for_each(|event| recorder.emit(event));
-    let (aggregate, _) = recorder.finish()?;
+    let (aggregate, case_files) = recorder.finish()?;
     let stats = RunStats {
         started_at: rfc3339(now),
         elapsed_ms: u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX),
@@ -140,7 +140,7 @@ where
         ..RunStats::default()
     };
     let summary = aggregate.summary(&folder.id, &run.suite.name, stats);
-    folder.write_summary(&summary, &run.suite)?;
+    folder.write_summary(&summary, &run.suite, &case_files)?;
     let exit_code = exit_code(&summary, stopper);
     Ok(FinishedRun { folder, summary, exit_code })
 }

@@ -36,7 +36,7 @@ impl ResumeState {
             file,
             journal,
             aggregate: Aggregate::new(run.criteria.clone()),
-            case_files: CaseFiles::new(run.suite.settings.artifacts),
+            case_files: CaseFiles::new(&run.suite),
             damage: JournalDamage::default(),
             running: HashMap::new(),
         }

@@ -1,6 +1,7 @@
 //! `trace.jsonl`: the exchange between a trial and its target.
 
-use bakeoff_core::{Attempt, TrialResult};
+use bakeoff_agent::ToolExchange;
+use bakeoff_core::{Attempt, ToolUse, TrialResult};
 use bakeoff_suite::Artifacts;
 use serde_json::{Map, Value, json};
 
@@ -14,6 +15,8 @@ pub(crate) struct Trace {
     pub(crate) earlier: Vec<Value>,
     pub(crate) request: Option<Value>,
     pub(crate) response: Option<Value>,
+    /// Ids and results of the tool uses of the attempt.
+    pub(crate) tools: Vec<ToolExchange>,
     /// Fields of the responses of a model with tools that its messages do not represent, by turn.
     pub(crate) extra: Vec<(u32, Map<String, Value>)>,
 }
@@ -46,7 +49,7 @@ impl Trace {
         }
         if is_agent {
             let prompt = self.request.as_ref().map(|request| &request["prompt"]);
-            let mut events = agent_events(prompt, &result.attempt);
+            let mut events = agent_events(prompt, &result.attempt, &self.tools);
             let judged = |mut exchange: Value| {
                 exchange["type"] = "judge".into();
                 exchange
@@ -88,14 +91,35 @@ fn shortened(attempt: &Attempt) -> Value {
     response
 }
 
-/// Returns the prompt, tool uses and answer of an agent, in FastSkill's format.
-fn agent_events(prompt: Option<&Value>, attempt: &Attempt) -> Vec<Value> {
+/// Returns the prompt, tool uses, their results and the answer of an agent, in FastSkill's format.
+fn agent_events(prompt: Option<&Value>, attempt: &Attempt, tools: &[ToolExchange]) -> Vec<Value> {
     let prompt = prompt.map(|prompt| json!({"type": "message", "role": "user", "text": prompt}));
-    let tools = attempt
-        .tool_uses
-        .iter()
-        .map(|tool| json!({"type": "tool_use", "tool_name": tool.name, "input": tool.arguments}));
+    let none = ToolExchange::default();
+    let exchanges = tools.iter().chain(std::iter::repeat(&none));
+    let tools = attempt.tool_uses.iter().zip(exchanges).enumerate();
+    let tools = tools.flat_map(|(index, (tool, exchange))| tool_events(index, tool, exchange));
     let answer = json!({"type": "message", "role": "assistant", "text": attempt.output});
     let usage = attempt.usage.map(|usage| json!({"type": "token_usage_line", "usage": usage}));
     prompt.into_iter().chain(tools).chain([answer]).chain(usage).collect()
+}
+
+/// Returns the use of a tool and its result, if there is one.
+fn tool_events(index: usize, tool: &ToolUse, exchange: &ToolExchange) -> Vec<Value> {
+    let id = match exchange.id.as_str() {
+        "" => format!("call-{}", index + 1),
+        id => id.to_owned(),
+    };
+    let mut events = vec![json!({
+        "type": "tool_use", "call_id": id, "tool_name": tool.name, "input": tool.arguments,
+    })];
+    if let Some(result) = &exchange.result {
+        let mut event = json!({
+            "type": "tool_result", "call_id": id, "output": result.output, "is_error": result.is_error,
+        });
+        if result.dropped_bytes > 0 {
+            event["dropped_bytes"] = result.dropped_bytes.into();
+        }
+        events.push(event);
+    }
+    events
 }

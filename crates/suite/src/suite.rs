@@ -67,6 +67,8 @@ pub struct Suite {
 pub struct LoadOptions<'a> {
     /// Names of the targets to load; empty for all. For a FastSkill project, names of agents.
     pub targets: &'a [String],
+    /// For a FastSkill project: load all installed agents.
+    pub all_agents: bool,
     /// For a FastSkill project: model name of the agents.
     pub model: Option<&'a str>,
     /// The suite will be run and needs a target.
@@ -82,6 +84,7 @@ impl<'a> LoadOptions<'a> {
     pub const fn new() -> LoadOptions<'a> {
         LoadOptions {
             targets: &[],
+            all_agents: false,
             model: None,
             must_run: false,
             judges_only: false,
@@ -93,6 +96,13 @@ impl<'a> LoadOptions<'a> {
     #[must_use]
     pub const fn targets(mut self, targets: &'a [String]) -> LoadOptions<'a> {
         self.targets = targets;
+        self
+    }
+
+    /// Sets whether all installed agents are the targets of a FastSkill project.
+    #[must_use]
+    pub const fn all_agents(mut self, all_agents: bool) -> LoadOptions<'a> {
+        self.all_agents = all_agents;
         self
     }
 
@@ -125,13 +135,19 @@ impl<'a> LoadOptions<'a> {
     }
 }
 
-/// Paths of a FastSkill project.
+/// Files and settings of a FastSkill project. Paths are absolute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FastSkillProject {
     /// Folder of the project.
     pub root: PathBuf,
+    /// File with the prompts.
+    pub prompts: PathBuf,
     /// File with the checks, if any.
     pub checks: Option<PathBuf>,
+    /// Number of checks in it.
+    pub check_count: usize,
+    /// Whether a missing agent is an error.
+    pub fail_on_missing_agent: bool,
 }
 
 impl Suite {
@@ -274,7 +290,8 @@ pub fn suite_models(path: &Path) -> Result<SuiteModels, SuiteError> {
     })
 }
 
-/// Returns the path of the suite file for a file or folder.
+/// Returns the path of the suite file for a file or folder. For the current folder, a FastSkill project may also be in
+/// a folder above.
 fn suite_file(path: &Path) -> PathBuf {
     let within = |name: &str| match path == Path::new(".") {
         true => PathBuf::from(name),
@@ -283,7 +300,9 @@ fn suite_file(path: &Path) -> PathBuf {
     let suite = within(SUITE_FILE_NAME);
     let project = within(fastskill::FILE_NAME);
     match path.is_dir() {
-        true if !suite.exists() && project.exists() => project,
+        true if suite.exists() => suite,
+        true if project.exists() => project,
+        true if path == Path::new(".") => fastskill::find_above().unwrap_or(suite),
         true => suite,
         false => path.to_owned(),
     }

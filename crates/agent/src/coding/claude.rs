@@ -21,6 +21,7 @@ impl EventFormat for Claude {
     fn apply(&mut self, event: &Value, output: &mut AgentOutput) {
         match event["type"].as_str() {
             Some("assistant") => self.apply_message(event, output),
+            Some("user") => apply_tool_results(event, output),
             Some("result") => self.apply_result(event, output),
             _ => {}
         }
@@ -52,7 +53,8 @@ impl Claude {
         for part in message["content"].as_array().into_iter().flatten() {
             match part["type"].as_str() {
                 Some("tool_use") => {
-                    output.add_tool_use(text(part, "name").unwrap_or_default(), &part["input"]);
+                    let name = text(part, "name").unwrap_or_default();
+                    output.add_tool_use(text(part, "id"), name, &part["input"]);
                 }
                 Some("text") if is_main_agent => {
                     output.set_answer(text(part, "text").map(str::to_owned));
@@ -79,6 +81,16 @@ impl Claude {
             if let Some(result) = text(event, "result") {
                 output.set_answer(Some(result.to_owned()));
             }
+        }
+    }
+}
+
+/// Applies the results that the agent passes to its model.
+fn apply_tool_results(event: &Value, output: &mut AgentOutput) {
+    for part in event["message"]["content"].as_array().into_iter().flatten() {
+        if part["type"] == "tool_result" {
+            let is_error = part["is_error"] == true;
+            output.add_tool_result(text(part, "tool_use_id"), &part["content"], is_error);
         }
     }
 }

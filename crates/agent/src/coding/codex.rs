@@ -38,25 +38,40 @@ impl Codex {
                 output.add_turn();
                 output.set_answer(text(item, "text").map(str::to_owned));
             }
-            "command_execution" if self.is_new(item) => {
-                output.add_tool_use(kind, &json!({"command": item["command"]}));
+            "command_execution" => {
+                self.apply_tool(item, kind, &json!({"command": item["command"]}), output);
+                if is_complete {
+                    let is_error = item["exit_code"].as_i64().is_some_and(|code| code != 0);
+                    output.add_tool_result(text(item, "id"), &item["aggregated_output"], is_error);
+                }
             }
-            "file_change" if self.is_new(item) => {
-                output.add_tool_use(kind, &json!({"changes": item["changes"]}));
+            "file_change" => {
+                self.apply_tool(item, kind, &json!({"changes": item["changes"]}), output);
+                if is_complete {
+                    let is_error = item["status"] == "failed";
+                    output.add_tool_result(text(item, "id"), &item["status"], is_error);
+                }
             }
-            "web_search" if self.is_new(item) => {
-                output.add_tool_use(kind, &json!({"query": item["query"]}))
-            }
-            "mcp_tool_call" if self.is_new(item) => {
+            "web_search" => self.apply_tool(item, kind, &json!({"query": item["query"]}), output),
+            "mcp_tool_call" => {
                 let tool = text(item, "tool").unwrap_or(kind);
-                output.add_tool_use(tool, &item["arguments"]);
+                self.apply_tool(item, tool, &item["arguments"], output);
+                if is_complete {
+                    let is_error = !item["error"].is_null();
+                    let result = if is_error { &item["error"] } else { &item["result"] };
+                    output.add_tool_result(text(item, "id"), result, is_error);
+                }
             }
             _ => {}
         }
     }
 
-    fn is_new(&mut self, item: &Value) -> bool {
-        text(item, "id").is_none_or(|id| self.seen.insert(id, ()) != InsertResult::Replaced)
+    /// Adds a tool use, unless an earlier event of the item did.
+    fn apply_tool(&mut self, item: &Value, name: &str, input: &Value, output: &mut AgentOutput) {
+        let id = text(item, "id");
+        if id.is_none_or(|id| self.seen.insert(id, ()) != InsertResult::Replaced) {
+            output.add_tool_use(id, name, input);
+        }
     }
 }
 

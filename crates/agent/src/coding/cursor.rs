@@ -44,18 +44,24 @@ impl EventFormat for Cursor {
 }
 
 impl Cursor {
-    /// Applies `{"shellToolCall": {"args": {…}}}`.
+    /// Applies `{"shellToolCall": {"args": {…}, "result": {"success": {…}}}}`.
     fn apply_tool_call(&mut self, event: &Value, output: &mut AgentOutput) {
-        if text(event, "call_id")
-            .is_some_and(|id| self.seen.insert(id, ()) == InsertResult::Replaced)
-        {
-            return;
-        }
+        let id = text(event, "call_id");
+        let is_new = id.is_none_or(|id| self.seen.insert(id, ()) != InsertResult::Replaced);
         for (key, call) in event["tool_call"].as_object().into_iter().flatten() {
-            if let Some(name) = key.strip_suffix("ToolCall") {
-                output.add_tool_use(name, &call["args"]);
-            } else if key == "function" {
-                output.add_tool_use(text(call, "name").unwrap_or_default(), &call["arguments"]);
+            let (name, arguments) = match key.strip_suffix("ToolCall") {
+                Some(name) => (name, &call["args"]),
+                None if key == "function" => {
+                    (text(call, "name").unwrap_or_default(), &call["arguments"])
+                }
+                None => continue,
+            };
+            if is_new {
+                output.add_tool_use(id, name, arguments);
+            }
+            if let Some(result) = call.get("result") {
+                let success = result.get("success");
+                output.add_tool_result(id, success.unwrap_or(result), success.is_none());
             }
         }
     }

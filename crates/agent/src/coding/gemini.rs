@@ -24,12 +24,15 @@ impl EventFormat for Gemini {
             }
             Some("tool_use") => {
                 self.is_answering = false;
-                output.add_tool_use(
-                    text(event, "tool_name").unwrap_or_default(),
-                    &event["parameters"],
-                );
+                let name = text(event, "tool_name").unwrap_or_default();
+                output.add_tool_use(text(event, "tool_id"), name, &event["parameters"]);
             }
-            Some("tool_result") => self.is_answering = false,
+            Some("tool_result") => {
+                self.is_answering = false;
+                let is_error = event["status"] == "error";
+                let result = if is_error { &event["error"] } else { &event["output"] };
+                output.add_tool_result(text(event, "tool_id"), result, is_error);
+            }
             Some("error") if event["severity"] != "warning" => {
                 output.problem = Some(error_message(event));
             }

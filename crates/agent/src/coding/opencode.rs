@@ -23,8 +23,11 @@ impl EventFormat for OpenCode {
                 output.append_answer(part["text"].as_str().unwrap_or_default());
             }
             Some("tool_use") => {
-                output
-                    .add_tool_use(text(part, "tool").unwrap_or_default(), &part["state"]["input"]);
+                let (id, state) = (text(part, "callID"), &part["state"]);
+                output.add_tool_use(id, text(part, "tool").unwrap_or_default(), &state["input"]);
+                let is_error = state["status"] == "error";
+                let result = if is_error { &state["error"] } else { &state["output"] };
+                output.add_tool_result(id, result, is_error);
             }
             Some("step_finish") => {
                 self.is_answering = false;

@@ -9,6 +9,15 @@ const MAX_TOOL_USES: usize = 10_000;
 /// Maximum total size of tool arguments, and of tool names.
 const MAX_ARGUMENT_BYTES: usize = 1024 * 1024;
 
+/// Maximum size of the output kept of a tool use.
+const MAX_RESULT_BYTES: usize = 10_000;
+
+/// Maximum total size of outputs kept of tool uses.
+const MAX_TOTAL_RESULT_BYTES: usize = 1024 * 1024;
+
+/// Maximum length of an id.
+const MAX_ID_BYTES: usize = 200;
+
 /// Maximum size of an answer that arrives in parts.
 const MAX_ANSWER_BYTES: usize = 1024 * 1024;
 
@@ -19,6 +28,8 @@ pub struct AgentOutput {
     pub answer: Option<String>,
     /// Tool uses, in order. The arguments of the last ones are omitted if they exceed a limit.
     pub tool_uses: Vec<ToolUse>,
+    /// Id and result of each tool use.
+    pub tool_exchanges: Vec<ToolExchange>,
     /// Number of responses of its model.
     pub turns: Option<u32>,
     /// Token usage of all its calls.
@@ -35,6 +46,27 @@ pub struct AgentOutput {
     pub dropped_arguments: u64,
     argument_bytes: usize,
     name_bytes: usize,
+    result_bytes: usize,
+}
+
+/// Id and result of a tool use.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolExchange {
+    /// Id that the agent gave; empty if it gave none.
+    pub id: String,
+    /// Result, unless the agent reported none.
+    pub result: Option<ToolResult>,
+}
+
+/// Result of a tool use.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToolResult {
+    /// First part of the output.
+    pub output: String,
+    /// Number of bytes that were not kept.
+    pub dropped_bytes: u64,
+    /// Whether the tool failed.
+    pub is_error: bool,
 }
 
 impl AgentOutput {
@@ -44,7 +76,8 @@ impl AgentOutput {
         self.problem.as_deref().is_some_and(|problem| problem.starts_with("error_max_"))
     }
 
-    pub(super) fn add_tool_use(&mut self, name: &str, arguments: &Value) {
+    /// Adds a tool use. Without an id, no result can be added.
+    pub(super) fn add_tool_use(&mut self, id: Option<&str>, name: &str, arguments: &Value) {
         let name_fits = self.name_bytes + name.len() <= MAX_ARGUMENT_BYTES;
         if self.tool_uses.len() == MAX_TOOL_USES || !name_fits {
             self.dropped_tool_uses += 1;
@@ -57,6 +90,24 @@ impl AgentOutput {
         self.argument_bytes += if fits { bytes } else { 0 };
         self.dropped_arguments += u64::from(!fits);
         self.tool_uses.push(ToolUse { name: name.to_owned(), arguments });
+        let id = id.filter(|id| id.len() <= MAX_ID_BYTES).unwrap_or_default().to_owned();
+        self.tool_exchanges.push(ToolExchange { id, result: None });
+    }
+
+    /// Adds the result of the tool use with that id; ignores it if there is none.
+    pub(super) fn add_tool_result(&mut self, id: Option<&str>, output: &Value, is_error: bool) {
+        let Some(id) = id else { return };
+        let last = self.tool_exchanges.iter_mut().rev().find(|exchange| exchange.id == id);
+        let Some(exchange) = last else { return };
+        let text = result_text(output);
+        let remaining = MAX_TOTAL_RESULT_BYTES - self.result_bytes;
+        let kept = text.floor_char_boundary(remaining.min(MAX_RESULT_BYTES));
+        self.result_bytes += kept;
+        exchange.result = Some(ToolResult {
+            output: text[..kept].to_owned(),
+            dropped_bytes: (text.len() - kept) as u64,
+            is_error,
+        });
     }
 
     pub(super) fn add_usage(&mut self, usage: Usage) {
@@ -90,10 +141,27 @@ impl AgentOutput {
     pub(super) fn append_answer(&mut self, text: &str) {
         let answer = self.answer.get_or_insert_default();
         let remaining = MAX_ANSWER_BYTES.saturating_sub(answer.len());
-        let end = (0..=remaining.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
-        let (kept, rest) = text.split_at(end.unwrap_or(0));
+        let (kept, rest) = text.split_at(text.floor_char_boundary(remaining));
         answer.push_str(kept);
         self.dropped_answer_bytes += rest.len() as u64;
+    }
+}
+
+/// Returns the output of a tool as text: a string, the texts of a list of parts, or else JSON.
+fn result_text(output: &Value) -> String {
+    let content = match &output["content"] {
+        Value::Null => output,
+        content => content,
+    };
+    let part = |part: &Value| part["text"].as_str().map(str::to_owned);
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => match parts.iter().map(part).collect::<Option<Vec<_>>>() {
+            Some(texts) => texts.join("\n"),
+            None => content.to_string(),
+        },
+        Value::Null => String::new(),
+        other => other.to_string(),
     }
 }
 

@@ -104,6 +104,7 @@ impl Connection {
         let program = Program {
             command: server.command.clone(),
             input: String::new(),
+            close_input: None,
             folder: bench.folder.clone(),
             environment: bench.environment.clone(),
             identity: bench.identity.as_ref().map(Identity::with_next_part),

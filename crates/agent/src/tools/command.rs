@@ -68,6 +68,7 @@ impl Tool for RunCommand {
         let program = Program {
             command: vec!["sh".into(), "-c".into(), command.into()],
             input: String::new(),
+            close_input: None,
             folder: self.bench.folder.clone(),
             environment: self.bench.environment.clone(),
             // Commands of one turn run concurrently, and none may kill the others.

@@ -97,8 +97,8 @@ impl Command {
             Command::Trace(arguments) => (arguments.log.run().json, false),
             Command::Tune(arguments) => (arguments.run.json, false),
             Command::Probe(arguments) => (arguments.json, false),
+            Command::Check(arguments) => (arguments.json, false),
             Command::Init(_)
-            | Command::Check(_)
             | Command::Schema
             | Command::Sim(_)
             | Command::Cache(_)

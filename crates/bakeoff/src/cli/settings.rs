@@ -68,16 +68,19 @@ pub(crate) fn stored_suite(run: &RunFile) -> Result<PathBuf, UsageError> {
         .hint("name its new location with `--suite PATH`"))
 }
 
-/// Rejects `--agent` and `--model` for a suite that defines its own targets.
+/// Rejects `--agent`, `--all` and `--model` for a suite that defines its own targets.
 pub(crate) fn check_agents(
     suite: &Suite,
     agents: &[String],
+    all: bool,
     model: &Option<String>,
 ) -> Result<(), UsageError> {
-    let option = match (suite.project.is_some(), agents.is_empty(), model) {
-        (true, _, _) | (false, true, None) => return Ok(()),
-        (false, false, _) => "--agent",
-        (false, true, Some(_)) => "--model",
+    let option = match model {
+        _ if suite.project.is_some() => return Ok(()),
+        _ if !agents.is_empty() => "--agent",
+        _ if all => "--all",
+        Some(_) => "--model",
+        None => return Ok(()),
     };
     Err(UsageError::new(format!("{option} is for FastSkill projects; this suite defines targets"))
         .hint("in a suite, set `agent` and `model` under [[target]]"))

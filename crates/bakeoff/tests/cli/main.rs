@@ -16,6 +16,7 @@ mod disk;
 mod docs;
 mod evidence;
 mod fastskill;
+mod fastskill_golden;
 mod faults;
 mod isolation;
 mod json;

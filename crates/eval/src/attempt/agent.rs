@@ -1,8 +1,8 @@
 //! Model targets with tools: an agent loop in a workspace.
 
-use super::agent_output::{AgentCalls, AgentRun, agent_attempt, redacted};
+use super::agent_output::{AgentCalls, AgentRun, agent_attempt, redacted, tool_exchanges};
 use super::workspace::{add_files, create_workspace, read_files, workspace_environment};
-use super::{AttemptOutput, TrialInput, sample, trial_id};
+use super::{AttemptOutput, TrialInput, redact_tool_exchanges, sample, trial_id};
 use crate::context::TrialContext;
 use crate::trace::Trace;
 use crate::trial::failed;
@@ -59,14 +59,14 @@ pub(super) async fn run_agent(
         let _ = tokio::task::spawn_blocking(move || identity.kill()).await;
     }
     let (left, workspace) = read_files(workspace).await;
-    let (mut attempt, extra) = match run {
-        Ok(AgentRun { end, calls: AgentCalls { usages, extra } }) => {
-            (agent_attempt(context, model, end, &usages, input.timeout), extra)
+    let (mut tools, mut extra) = (Vec::new(), Vec::new());
+    let mut attempt = match run {
+        Ok(AgentRun { end, calls }) => {
+            tools = redact_tool_exchanges(tool_exchanges(&end), &context.redactor);
+            extra = calls.extra;
+            agent_attempt(context, model, end, &calls.usages, input.timeout)
         }
-        Err(error) => {
-            let error = Some(redacted(context, error));
-            (Attempt { error, ..Attempt::default() }, Vec::new())
-        }
+        Err(error) => Attempt { error: Some(redacted(context, error)), ..Attempt::default() },
     };
     add_files(context, &mut attempt, left);
     let request = json!({
@@ -75,7 +75,7 @@ pub(super) async fn run_agent(
         "tools": settings.tools,
     });
     let trace = Trace::new(context.suite.settings.artifacts, request, &attempt);
-    let trace = Trace { extra, ..trace };
+    let trace = Trace { extra, tools, ..trace };
     AttemptOutput { attempt, trace, workspace: Some(workspace) }
 }
 

@@ -4,7 +4,7 @@ use super::model::tool_use;
 use super::redact_tool_uses;
 use crate::context::TrialContext;
 use crate::trial::milliseconds;
-use bakeoff_agent::{AgentMessage, LoopEnd, LoopLimit, LoopStatus};
+use bakeoff_agent::{AgentMessage, LoopEnd, LoopLimit, LoopStatus, ToolExchange, ToolResult};
 use bakeoff_core::{
     Attempt, Content, ErrorKind, Message, NanoDollars, Redactor, Timing, ToolUse, TrialError, Usage,
 };
@@ -14,6 +14,9 @@ use std::time::Duration;
 
 /// Maximum size of a transcript.
 const MAX_TRANSCRIPT_BYTES: usize = 1024 * 1024;
+
+/// Maximum size of the result of a tool in the trace.
+const MAX_RESULT_BYTES: usize = 10_000;
 
 /// A finished agent loop.
 pub(super) struct AgentRun {
@@ -112,6 +115,35 @@ fn tool_uses(messages: &[&Message]) -> Vec<ToolUse> {
         _ => None,
     });
     calls.map(tool_use).collect()
+}
+
+/// Returns the ids and results of the tool calls of the model, in the order of the calls.
+pub(super) fn tool_exchanges(end: &LoopEnd) -> Vec<ToolExchange> {
+    let mut exchanges: Vec<ToolExchange> = Vec::new();
+    for message in end.new_messages.iter().filter_map(AgentMessage::as_llm) {
+        for part in message.content() {
+            if let Content::ToolCall(call) = part {
+                exchanges.push(ToolExchange { id: call.id.clone(), result: None });
+            }
+        }
+        if let Message::ToolResult { tool_call_id, is_error, .. } = message {
+            // Some providers use the same ids again in later turns.
+            let open = exchanges
+                .iter_mut()
+                .rev()
+                .find(|exchange| exchange.id == *tool_call_id && exchange.result.is_none());
+            if let Some(exchange) = open {
+                let text = message.text();
+                let kept = text.floor_char_boundary(MAX_RESULT_BYTES);
+                exchange.result = Some(ToolResult {
+                    output: text[..kept].to_owned(),
+                    dropped_bytes: (text.len() - kept) as u64,
+                    is_error: *is_error,
+                });
+            }
+        }
+    }
+    exchanges
 }
 
 /// Returns the messages without secrets, one per line, up to [`MAX_TRANSCRIPT_BYTES`], and the number

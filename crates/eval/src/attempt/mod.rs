@@ -16,7 +16,7 @@ pub(crate) use worker::{has_workers, workers};
 use crate::context::TrialContext;
 use crate::trace::Trace;
 use crate::trial::{failed, milliseconds};
-use bakeoff_agent::Workspace;
+use bakeoff_agent::{ToolExchange, ToolResult, Workspace};
 use bakeoff_core::{Attempt, ErrorKind, Event, Redactor, ToolUse, TrialError, TrialKey};
 use bakeoff_llm::Ordinals;
 use bakeoff_suite::{Case, Target, TargetKind};
@@ -142,6 +142,17 @@ fn limit_depth(value: Value) -> Value {
         }
     }
     if is_deeper(&value, MAX_DEPTH) { Value::String(value.to_string()) } else { value }
+}
+
+/// Removes secrets from the ids and results of tool uses.
+fn redact_tool_exchanges(exchanges: Vec<ToolExchange>, redactor: &Redactor) -> Vec<ToolExchange> {
+    let redacted = |exchange: ToolExchange| ToolExchange {
+        id: redactor.scrub(exchange.id),
+        result: exchange
+            .result
+            .map(|result| ToolResult { output: redactor.scrub(result.output), ..result }),
+    };
+    exchanges.into_iter().map(redacted).collect()
 }
 
 /// Removes secrets from tool uses.

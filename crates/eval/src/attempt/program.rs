@@ -2,8 +2,9 @@
 
 use super::throttling::classify_throttling;
 use super::workspace::{add_files, create_workspace, read_files, workspace_environment};
-use super::{AttemptOutput, TrialInput, redact_tool_uses, trial_id};
+use super::{AttemptOutput, TrialInput, redact_tool_exchanges, redact_tool_uses, trial_id};
 use crate::context::TrialContext;
+use crate::trace::Trace;
 use crate::trial::{failed, milliseconds};
 use bakeoff_agent::{
     AgentOutput, AgentOutputParser, CodingAgent, ExitReason, Identity, Program, ProgramError,
@@ -15,6 +16,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
 
 /// Bytes kept of each output stream of a program.
 const MAX_OUTPUT_BYTES: usize = 1024 * 1024;
@@ -45,14 +47,22 @@ pub(super) async fn run_program(
     let agent = target.agent.as_ref().map(|(agent, _)| *agent);
     let run = execute(context, &program, agent, input.key).await;
     let (files, workspace) = read_files(workspace).await;
+    let mut trace = Trace::default();
     let attempt = match run {
-        Ok(run) => program_attempt(context, run, files, program.timeout),
+        Ok(mut run) => {
+            let exchanges = run.agent_output.as_mut().map(|output| &mut output.tool_exchanges);
+            trace.tools = redact_tool_exchanges(
+                exchanges.map(std::mem::take).unwrap_or_default(),
+                &context.redactor,
+            );
+            program_attempt(context, run, files, program.timeout)
+        }
         Err(error) if error.is_exhaustion() => {
             failed(ErrorKind::Process, format!("{error} [EVAL_PARALLEL_EXHAUSTION]"))
         }
         Err(error) => failed(ErrorKind::Process, error.to_string()),
     };
-    AttemptOutput { attempt, workspace: Some(workspace), ..AttemptOutput::default() }
+    AttemptOutput { attempt, trace, workspace: Some(workspace) }
 }
 
 fn program(
@@ -70,8 +80,16 @@ fn program(
     };
     let environment = workspace_environment(context, folder).into_iter();
     let command = target.command.iter().map(argument).collect();
+    let agent = target.agent.as_ref().map(|(agent, _)| *agent);
+    let stdin = match agent {
+        _ if has_placeholder => String::new(),
+        Some(agent) => agent.input(&input.prompt),
+        None => input.prompt.clone(),
+    };
+    let stays_open = agent.is_some_and(CodingAgent::keeps_input_open);
     Program::new(command, folder, input.timeout, MAX_OUTPUT_BYTES)
-        .input(if has_placeholder { String::new() } else { input.prompt.clone() })
+        .input(stdin)
+        .close_input(stays_open.then(CancellationToken::new))
         .environment(environment.chain(role_variables(target)).collect())
         .identity(Identity {
             run: context.folder.id.to_string(),
@@ -105,6 +123,9 @@ async fn execute(
     let mut parse = |chunk: &[u8]| {
         if let Some(parser) = &mut parser {
             parser.push(chunk);
+            if parser.is_settled() {
+                program.close_input.iter().for_each(CancellationToken::cancel);
+            }
         }
     };
     let output = running.finish(&context.abort, &mut parse).await?;

@@ -70,6 +70,11 @@ struct ProjectCheck {
 }
 
 impl ProjectChecks {
+    /// Returns their number.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
     /// Returns the checks of a case.
     ///
     /// If the project has a `trigger_expectation`, cases that should not trigger the skill are not checked for

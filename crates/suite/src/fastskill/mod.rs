@@ -22,7 +22,7 @@ use bakeoff_agent::CodingAgent;
 use bakeoff_llm::Environment;
 use bakeoff_stats::Threshold;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use toml::de::DeTable;
 
@@ -82,6 +82,12 @@ pub(super) fn is_project(path: &Path, table: &DeTable<'_>) -> bool {
     path.file_name().is_some_and(|name| name == FILE_NAME) || has_table.is_some()
 }
 
+/// Returns the project file in the nearest folder above the current one.
+pub(super) fn find_above() -> Option<PathBuf> {
+    let current = std::env::current_dir().ok()?;
+    current.ancestors().map(|folder| folder.join(FILE_NAME)).find(|file| file.is_file())
+}
+
 /// Loads a project.
 pub(super) fn load(
     path: &Path,
@@ -125,6 +131,7 @@ impl ProjectLoader<'_, '_> {
         let checks = checks.unwrap_or_default();
         let targets = self.targets(folder, &mut warnings, problems)?;
         let rows = prompts::read(folder, self.eval.text("prompts")?, &checks, problems)?;
+        let prompts = absolute(&rows.path);
         let cases = CaseSource::inline(&rows.path, rows.rows);
         let mut survey = cases.survey();
         let coded = |problem: Problem| Problem { code: Some(INVALID_CSV), ..problem };
@@ -157,8 +164,11 @@ impl ProjectLoader<'_, '_> {
             digest,
             warnings,
             project: Some(FastSkillProject {
-                root: folder.to_owned(),
-                checks: self.eval.text("checks").map(|file| folder.join(file.value)),
+                root: absolute(folder),
+                prompts,
+                checks: self.eval.text("checks").map(|file| absolute(&folder.join(file.value))),
+                check_count: checks.len(),
+                fail_on_missing_agent: self.fails_on_missing_agent(),
             }),
         })
     }
@@ -214,8 +224,17 @@ impl ProjectLoader<'_, '_> {
         }
     }
 
+    fn fails_on_missing_agent(&self) -> bool {
+        self.eval.boolean("fail_on_missing_agent") != Some(false)
+    }
+
     /// Returns the agents on the command line without duplicates, or the only installed agent.
     fn agents(&self) -> Vec<String> {
+        if self.options.all_agents {
+            let mut installed = self.installed();
+            installed.sort_unstable();
+            return installed.into_iter().map(str::to_owned).collect();
+        }
         if self.options.targets.is_empty() {
             return match self.installed().as_slice() {
                 [only] => vec![(*only).to_owned()],
@@ -245,7 +264,7 @@ impl ProjectLoader<'_, '_> {
         warnings: &mut Vec<(&'static str, String)>,
         problems: &mut Problems<'_>,
     ) -> Option<Vec<Target>> {
-        let allows_missing = self.eval.boolean("fail_on_missing_agent") == Some(false);
+        let allows_missing = !self.fails_on_missing_agent();
         let mut missing = Vec::new();
         let mut targets = Vec::new();
         let known = || CodingAgent::ALL.iter().map(|agent| agent.name());
@@ -282,13 +301,16 @@ impl ProjectLoader<'_, '_> {
             };
             let problem = problems.at(self.eval.span.clone(), message);
             problem.code = Some(UNAVAILABLE);
-            problem.hint = Some(format!("select one with `--agent NAME`: {}", names.join(", ")));
+            problem.hint = Some(format!(
+                "select one with `--agent NAME`: {}; or all with `--all`",
+                names.join(", ")
+            ));
         }
         Some(targets)
     }
 
     fn target(&self, name: &str, folder: &Path, program: ProgramTarget) -> Option<Target> {
-        let workspace = std::path::absolute(folder.join(".")).ok();
+        let workspace = Some(absolute(folder));
         Some(Target {
             name: name.into(),
             gate: true,
@@ -300,6 +322,10 @@ impl ProjectLoader<'_, '_> {
             sample: None,
         })
     }
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(Path::new(".").join(path)).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Returns the part of a target that results depend on, by display name.

@@ -37,6 +37,9 @@ pub(crate) struct RunArguments {
     /// Agent of a FastSkill project; repeatable
     #[arg(long = "agent", short = 'a', value_name = "NAME")]
     pub(crate) agents: Vec<String>,
+    /// All installed agents, for a FastSkill project
+    #[arg(long, conflicts_with_all = ["agents", "targets"])]
+    pub(crate) all: bool,
     /// Model of the agents of a FastSkill project
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,

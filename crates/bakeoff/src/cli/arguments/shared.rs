@@ -79,7 +79,7 @@ pub(crate) struct LimitArguments {
 #[derive(Debug, Args)]
 pub(crate) struct ExecutionArguments {
     /// Folder of all runs
-    #[arg(long, value_name = "DIR", default_value = "runs")]
+    #[arg(long, visible_alias = "output-dir", value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
     /// Maximum number of concurrent trials [default: from the suite; else the limits of the models, or the number of cores for programs]
     #[arg(long, value_name = "N", value_parser = positive::<u32>)]

@@ -21,7 +21,13 @@ pub(crate) struct CheckArguments {
     /// Agent of a FastSkill project; repeatable
     #[arg(long = "agent", short = 'a', value_name = "NAME")]
     pub(crate) agents: Vec<String>,
+    /// All installed agents, for a FastSkill project
+    #[arg(long, conflicts_with = "agents")]
+    pub(crate) all: bool,
     /// Model of the agents of a FastSkill project
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
+    /// Print the settings of the suite as one JSON event on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
 }

@@ -6,13 +6,17 @@ use crate::error::CliError;
 use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
 use crate::settings;
-use bakeoff_eval::{Error, RunConfig, SearchOverrides, SearchRun, estimate};
+use bakeoff_eval::{Error, Estimate, RunConfig, SearchOverrides, SearchRun, estimate};
 use bakeoff_suite::{LoadOptions, Suite};
+use serde_json::{Value, json};
 
 pub(super) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<Outcome, CliError> {
-    let wanted = LoadOptions::new().targets(&arguments.agents).model(arguments.model.as_deref());
+    let wanted = LoadOptions::new()
+        .targets(&arguments.agents)
+        .all_agents(arguments.all)
+        .model(arguments.model.as_deref());
     let suite = Suite::load_with(&arguments.suite, wanted, &settings::variable)?;
-    settings::check_agents(&suite, &arguments.agents, &arguments.model)?;
+    settings::check_agents(&suite, &arguments.agents, arguments.all, &arguments.model)?;
     let combinations = load_combinations(arguments);
     let mut warnings = suite.warnings.clone();
     // Candidates of roles may have other wire formats than the assigned models.
@@ -73,7 +77,34 @@ pub(super) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<Outco
     };
     printer.data(format!("estimated cost: {cost}"));
     search.iter().for_each(|line| printer.data(line));
-    Ok(Outcome::passed())
+    Ok(Outcome::passed().with_fields(describe(&suite, &plan)))
+}
+
+/// Returns the settings of a valid suite; those of a FastSkill project with FastSkill's names.
+fn describe(suite: &Suite, plan: &Estimate) -> Value {
+    let mut fields = json!({
+        "valid": true,
+        "suite": suite.name,
+        "path": suite.path,
+        "targets": plan.targets.iter().map(|target| &target.name).collect::<Vec<_>>(),
+        "timeout_seconds": suite.settings.timeout.as_secs_f64(),
+        "trials_per_case": suite.settings.trials,
+        "parallel": suite.settings.parallel,
+        "pass_threshold": suite.settings.threshold.as_f64(),
+        "case_count": plan.cases,
+        "check_count": suite.checks.len(),
+        "total_trials": plan.total_trials(),
+        "estimated_cost_nanodollars": plan.total_cost(),
+    });
+    if let Some(project) = &suite.project {
+        fields["prompts_path"] = json!(project.prompts);
+        fields["checks_path"] = json!(project.checks);
+        fields["project_root"] = json!(project.root);
+        fields["check_count"] = json!(project.check_count);
+        fields["fail_on_missing_agent"] = json!(project.fail_on_missing_agent);
+        fields["timeout_seconds"] = json!(suite.settings.timeout.as_secs());
+    }
+    fields
 }
 
 /// Loads the combinations of the section [select], if the suite has one.

@@ -34,10 +34,15 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
     arguments.targets.extend(arguments.agents.iter().cloned());
     let options = LoadOptions::new()
         .targets(&arguments.targets)
+        .all_agents(arguments.all)
         .model(arguments.model.as_deref())
         .must_run(true);
     let suite = Suite::load_with(&path, options, &settings::variable)?;
-    settings::check_agents(&suite, &arguments.agents, &model_argument)?;
+    settings::check_agents(&suite, &arguments.agents, arguments.all, &model_argument)?;
+    if suite.project.is_some() {
+        // The installed agents may have changed when the run is resumed.
+        arguments.targets.clone_from(&suite.target_names);
+    }
     if let Some((_, file)) = &resumed {
         // An extension may consist of a larger number of trials in the suite.
         let trials = if arguments.extend { suite.settings.trials } else { 0 };
