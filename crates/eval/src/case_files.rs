@@ -78,7 +78,7 @@ impl CaseFiles {
                     pass_count: case.pass_count,
                     total_trials: case.total_trials,
                     pass_rate: match self.is_project {
-                        true => planned_pass_rate(&case),
+                        true => Some(planned_pass_rate(&case)),
                         false => case.pass_rate,
                     },
                     case: &case,

@@ -20,7 +20,7 @@ use bakeoff_core::{
     TrialResult,
 };
 use bakeoff_journal::Journal;
-use bakeoff_suite::{CaseReader, Suite};
+use bakeoff_suite::{Artifacts, CaseReader, Suite};
 use chrono::{DateTime, Utc};
 use std::collections::HashMap;
 use std::sync::Arc;

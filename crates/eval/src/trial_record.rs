@@ -35,12 +35,18 @@ pub(crate) struct ResultFile<'a> {
     #[serde(flatten)]
     record: TrialRecord,
     key: &'a TrialKey,
+    checks: &'a [CheckResult],
     attempt: &'a Attempt,
 }
 
 impl ResultFile<'_> {
     pub(crate) fn new(result: &TrialResult) -> ResultFile<'_> {
-        ResultFile { record: TrialRecord::new(result), key: &result.key, attempt: &result.attempt }
+        ResultFile {
+            record: TrialRecord::new(result),
+            key: &result.key,
+            checks: &result.checks,
+            attempt: &result.attempt,
+        }
     }
 }
 

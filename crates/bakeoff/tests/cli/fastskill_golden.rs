@@ -223,8 +223,9 @@ fn unchanged_project_with_two_agents() {
     let events = trace("claude/notes/trial-1/trace.jsonl");
     let payloads: Vec<&Value> = events.iter().map(|event| &event["payload"]).collect();
     assert_eq!(
-        payloads[..4],
+        payloads[..5],
         [
+            &json!({"type": "message", "role": "user", "text": "Write release notes, please"}),
             &json!({"type": "tool_use", "call_id": "t1", "tool_name": "Read", "input": {"file_path": ".claude/skills/release-notes/SKILL.md"}}),
             &json!({"type": "tool_result", "call_id": "t1", "output": "the skill", "is_error": false}),
             &json!({"type": "tool_use", "call_id": "t2", "tool_name": "Bash", "input": {"command": "git log --oneline"}}),

@@ -111,7 +111,8 @@ pub(crate) async fn attempt(
             let retried = retry_throttled(key, limits, &context.stop, run, on_retry);
             let mut output = retried.await;
             let artifacts = context.suite.settings.artifacts;
-            output.trace = Trace::new(artifacts, request, &output.attempt);
+            let trace = Trace::new(artifacts, request, &output.attempt);
+            output.trace = Trace { tools: output.trace.tools, ..trace };
             output
         }
         TargetKind::Service(service) => service::call_service(context, service, input).await.into(),
