@@ -15,12 +15,14 @@ pub struct JournalDamage {
     pub lines: Vec<u64>,
     /// Whether the last line is incomplete.
     pub is_torn: bool,
+    /// Whether the file is missing.
+    pub is_missing: bool,
 }
 
 impl JournalDamage {
     /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.lines.is_empty() && !self.is_torn
+        *self == JournalDamage::default()
     }
 
     /// Describes the damage for users.
@@ -34,7 +36,8 @@ impl JournalDamage {
             }
         };
         let torn = self.is_torn.then(|| "skipped the incomplete last line".to_owned());
-        let parts: Vec<String> = skipped.into_iter().chain(torn).collect();
+        let missing = self.is_missing.then(|| "missing".to_owned());
+        let parts: Vec<String> = missing.into_iter().chain(skipped).chain(torn).collect();
         format!("journal.jsonl: {}", parts.join(", "))
     }
 
@@ -69,12 +72,13 @@ mod tests {
     #[test]
     fn message_names_lines_and_trials() {
         let key = |trial| TrialKey { target: "t".into(), case: "c".into(), trial };
-        let one = JournalDamage { lines: vec![7], is_torn: false };
+        let one = JournalDamage { lines: vec![7], ..JournalDamage::default() };
         assert_eq!(
             one.describe_with(&[key(1)]),
             "journal.jsonl: skipped the unreadable line 7; 1 trial lacks a result and runs again: t/c/1"
         );
-        let many = JournalDamage { lines: (1..=11).collect(), is_torn: true };
+        let many =
+            JournalDamage { lines: (1..=11).collect(), is_torn: true, ..JournalDamage::default() };
         assert_eq!(
             many.describe_with(&[key(1), key(2)]),
             "journal.jsonl: skipped 11 unreadable lines (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, …), skipped the \

@@ -116,7 +116,10 @@ impl PastRun {
         let trials = self.criteria.cases.len() * self.criteria.trials as usize;
         let mut scan = JournalScan {
             last_lines: vec![vec![0; trials]; self.criteria.targets.len()],
-            damage: JournalDamage::default(),
+            damage: JournalDamage {
+                is_missing: !self.journal().exists(),
+                ..JournalDamage::default()
+            },
         };
         for (number, event) in (1..).zip(self.events()?) {
             match event {

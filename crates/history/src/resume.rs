@@ -21,12 +21,14 @@ pub fn resume_state(run: &Run, path: &Path, extend: bool) -> Result<ResumeState,
     let current = run.file(earlier.run_id.clone(), earlier.started_at.clone());
     check_plans(&earlier, &current, run.suite(), extend)?;
     let journal_path = path.join(JOURNAL_FILE);
-    let is_torn = lacks_final_newline(&journal_path)
-        .map_err(|source| Error::Read { path: journal_path.clone(), source })?;
-    // Reopening removes an incomplete last line.
-    let journal = Journal::reopen(&journal_path).map_err(Error::Log)?;
+    let is_missing = !journal_path.exists();
+    let is_torn = !is_missing
+        && lacks_final_newline(&journal_path)
+            .map_err(|source| Error::Read { path: journal_path.clone(), source })?;
+    // Opening removes an incomplete last line, and creates a missing file.
+    let journal = Journal::open(&journal_path).map_err(Error::Log)?;
     let mut state = ResumeState::new(run, path, earlier, journal);
-    let mut damage = JournalDamage { is_torn, ..JournalDamage::default() };
+    let mut damage = JournalDamage { is_torn, is_missing, ..JournalDamage::default() };
     for event in bakeoff_journal::read::<Event>(&journal_path)? {
         match event {
             // Trials without a result have run again since the damage before an earlier resume.
