@@ -162,7 +162,8 @@ fn has_type(value: &Value, value_type: &ValueType) -> bool {
             .as_array()
             .is_some_and(|items| !items.is_empty() && items.iter().all(Value::is_object)),
         // Keys of checks have none of these types.
-        ValueType::Connections { .. }
+        ValueType::AnyCaseChoice(_)
+        | ValueType::Connections { .. }
         | ValueType::ChoiceList(_)
         | ValueType::TextListMap
         | ValueType::Table(_)

@@ -52,7 +52,8 @@ fn type_schema(value_type: &ValueType) -> Value {
             {"type": "integer", "minimum": 1, "maximum": max},
             {"type": "string", "pattern": "^[0-9]+(-[0-9]+){0,2}$"},
         ]}),
-        ValueType::Choice(words) => json!({"enum": words}),
+        // Editors suggest the words in lower case.
+        ValueType::Choice(words) | ValueType::AnyCaseChoice(words) => json!({"enum": words}),
         ValueType::TextList { non_empty } => {
             json!({"type": "array", "items": {"type": "string"}, "minItems": i32::from(*non_empty)})
         }

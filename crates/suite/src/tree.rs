@@ -83,7 +83,12 @@ fn validate_value(value: &Value<'_>, field: &Field, problems: &mut Problems<'_>)
         (ValueType::Choice(words), DeValue::String(word)) if words.contains(&word.as_ref()) => {
             return;
         }
-        (ValueType::Choice(words), DeValue::String(word)) => {
+        (ValueType::AnyCaseChoice(words), DeValue::String(word))
+            if words.iter().any(|known| known.eq_ignore_ascii_case(word)) =>
+        {
+            return;
+        }
+        (ValueType::Choice(words) | ValueType::AnyCaseChoice(words), DeValue::String(word)) => {
             let problem = problems.at(value.span(), format!("`{}` cannot be {word:?}", field.name));
             problem.code = field.code;
             problem.hint = suggest(word, words.iter().copied());
@@ -220,7 +225,7 @@ pub(super) fn expectation(value_type: &ValueType) -> String {
         }
         ValueType::Number { min, max: f64::MAX } => format!("a number of at least {min}"),
         ValueType::Number { min, max } => format!("a number from {min} to {max}"),
-        ValueType::Choice(words) => {
+        ValueType::Choice(words) | ValueType::AnyCaseChoice(words) => {
             let words: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
             words.join(" or ")
         }

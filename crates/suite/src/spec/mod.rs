@@ -108,6 +108,8 @@ pub(crate) enum ValueType {
     Connections { max: u32 },
     /// One of these strings.
     Choice(&'static [&'static str]),
+    /// One of these strings, in upper or lower case.
+    AnyCaseChoice(&'static [&'static str]),
     /// List of strings.
     TextList { non_empty: bool },
     /// List of some of these strings.
@@ -180,9 +182,9 @@ const fn choice_words<T, const N: usize>(choices: &[(&'static str, T); N]) -> [&
     words
 }
 
-/// Returns the value of a word of a choice.
+/// Returns the value of a word of a choice, in upper or lower case. The validation reports what is not a word.
 pub(crate) fn choice<T: Copy>(choices: &[(&str, T)], word: &str) -> Option<T> {
-    choices.iter().find(|(known, _)| *known == word).map(|(_, value)| *value)
+    choices.iter().find(|(known, _)| known.eq_ignore_ascii_case(word)).map(|(_, value)| *value)
 }
 
 const SECONDS: ValueType = ValueType::Number { min: 0.001, max: 1e9 };

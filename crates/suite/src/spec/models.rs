@@ -57,7 +57,7 @@ pub(crate) const LIMITS: Section = Section::new(
     &[
         optional(
             "strategy",
-            ValueType::Choice(&STRATEGY_NAMES),
+            ValueType::AnyCaseChoice(&STRATEGY_NAMES),
             "Rate-limiting strategy; `auto` detects the limits [default: auto]",
         ),
         optional(
@@ -95,8 +95,8 @@ pub(crate) const LIMITS: Section = Section::new(
         ),
         optional(
             "retry_after",
-            ValueType::Choice(&RETRY_AFTER_WORDS),
-            "For `auto`: whether to wait for the full Retry-After time (`strict`) or to let single requests test it (`test`) [default: strict]",
+            ValueType::AnyCaseChoice(&RETRY_AFTER_WORDS),
+            "For `auto`: whether to wait for the full Retry-After time (`strict`) or to let single requests test it (`test`) [default: test]",
         ),
         optional(
             "max_retries",
