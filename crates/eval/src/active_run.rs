@@ -8,7 +8,7 @@ use crate::case_files::CaseFiles;
 use crate::cleanup;
 use crate::client::save_limits;
 use crate::context::TrialContext;
-use crate::control::{ControlSocket, socket_path};
+use crate::control::ControlSocket;
 use crate::folder::RunFolder;
 use crate::journal_damage::JOURNAL_DAMAGED;
 use crate::recorder::{Listener, Recorder};
@@ -26,6 +26,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::net::UnixListener;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
@@ -62,7 +63,8 @@ struct OpenRun {
     damage: Option<String>,
     /// Processes of the earlier run that could not be ended.
     surviving_processes: usize,
-    control_socket: io::Result<PathBuf>,
+    /// Open before its path is recorded, so that a recorded socket exists.
+    control: io::Result<(ControlSocket, UnixListener)>,
 }
 
 impl OpenRun {
@@ -73,14 +75,14 @@ impl OpenRun {
         let layout = Layout::of(run.suite.targets.len());
         let folder = RunFolder::create(&run.config.out, &run.suite.name, now, layout)?;
         let started_at = rfc3339(now);
-        let control_socket = socket_path(&folder.id);
+        let control = ControlSocket::open(&folder.id);
         folder.write_run(&RunFile {
-            control_socket: control_socket.as_ref().ok().cloned(),
+            control_socket: control.as_ref().ok().map(|(socket, _)| socket.path().to_owned()),
             work_folder: work_path(run, &work),
             ..run.file(folder.id.clone(), started_at.clone())
         })?;
         Ok(OpenRun {
-            control_socket,
+            control,
             journal: Journal::create(&folder.journal())?,
             folder,
             work,
@@ -103,10 +105,10 @@ impl OpenRun {
         cleanup::remove_temporary_files(&folder.path);
         folder.remove_summary(&run.suite)?;
         let current = run.file(folder.id.clone(), file.started_at.clone());
-        let control_socket = socket_path(&folder.id);
+        let control = ControlSocket::open(&folder.id);
         folder.write_run(&RunFile {
             layout: file.layout,
-            control_socket: control_socket.as_ref().ok().cloned(),
+            control_socket: control.as_ref().ok().map(|(socket, _)| socket.path().to_owned()),
             work_folder: work_path(run, &work),
             ..current
         })?;
@@ -123,7 +125,7 @@ impl OpenRun {
             done,
             damage,
             surviving_processes,
-            control_socket,
+            control,
         })
     }
 }
@@ -185,12 +187,17 @@ impl<'a> ActiveRun<'a> {
         if let Some(error) = cache_error {
             recorder.warn("CACHE_UNAVAILABLE", error)?;
         }
-        let control =
-            open.control_socket.and_then(|path| ControlSocket::open(path, &context.client));
-        if let Err(error) = &control {
-            let message = format!("the limits of this run cannot be changed: {error}");
-            recorder.warn("EVAL_NO_CONTROL", message)?;
-        }
+        let control = match open.control {
+            Ok((mut socket, listener)) => {
+                socket.serve(listener, &context.client);
+                Some(socket)
+            }
+            Err(error) => {
+                let message = format!("the limits of this run cannot be changed: {error}");
+                recorder.warn("EVAL_NO_CONTROL", message)?;
+                None
+            }
+        };
         let active = ActiveRun {
             folder,
             recorder,
@@ -201,7 +208,7 @@ impl<'a> ActiveRun<'a> {
             started_at,
             traffic,
             work,
-            control: control.ok(),
+            control,
         };
         Ok((active, finished))
     }

@@ -9,6 +9,7 @@ use bakeoff_llm::Client;
 use bakeoff_pace::{LimitTuning, Pool};
 use nix::unistd::Uid;
 use serde::{Deserialize, Serialize};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt};
@@ -17,16 +18,28 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
-use tokio::task::AbortHandle;
+use tokio::task::{AbortHandle, JoinSet};
 
 /// Maximum length of a request or a reply.
 const MAX_LINE_BYTES: u64 = 64 * 1024;
 
-/// Time limit for one exchange.
-const TIMEOUT: Duration = Duration::from_secs(5);
+/// Time limit of the run for one exchange.
+const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Time that [`tune`] waits for the reply; longer than the run needs for others before it.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Maximum number of exchanges at the same time; others wait until one ends.
+const MAX_EXCHANGES: usize = 32;
+
+/// Pause after a connection could not be accepted, for example because too many files are open.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// Maximum length of the folder's path. Paths of sockets are limited to about 100 bytes.
 const MAX_FOLDER_BYTES: usize = 75;
+
+/// Folder for temporary files with a short path, which every Unix system has.
+const SHORT_TEMPORARY_FOLDER: &str = "/tmp";
 
 /// Age from which a socket that nothing listens on is removed.
 const STALE_AFTER: Duration = Duration::from_secs(60);
@@ -77,9 +90,12 @@ pub struct TunedPool {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TuneError {
-    /// No process executes the run.
-    #[error("the run is not running")]
-    NotRunning,
+    /// No process listens on the socket.
+    #[error("no process listens on the control socket of the run")]
+    NoSocket,
+    /// The process that executes the run is busy or stopped.
+    #[error("the run did not reply within {} s", REPLY_TIMEOUT.as_secs())]
+    NoReply,
     /// Another user of the machine executes the run.
     #[error("the run belongs to another user")]
     OtherUser,
@@ -95,24 +111,24 @@ pub enum TuneError {
 ///
 /// # Errors
 ///
-/// When no process executes the run, or it rejects the change.
+/// When no process listens on the socket, or it rejects the change.
 pub fn tune(socket: &Path, request: &TuneRequest) -> Result<TuneReply, TuneError> {
     use io::ErrorKind::{ConnectionRefused, NotFound, PermissionDenied};
     let mut stream = match std::os::unix::net::UnixStream::connect(socket) {
         Ok(stream) => stream,
         Err(error) if matches!(error.kind(), NotFound | ConnectionRefused) => {
-            return Err(TuneError::NotRunning);
+            return Err(TuneError::NoSocket);
         }
         Err(error) if error.kind() == PermissionDenied => return Err(TuneError::OtherUser),
         Err(error) => return Err(error.into()),
     };
-    stream.set_read_timeout(Some(TIMEOUT))?;
-    stream.set_write_timeout(Some(TIMEOUT))?;
+    stream.set_read_timeout(Some(REPLY_TIMEOUT))?;
+    stream.set_write_timeout(Some(REPLY_TIMEOUT))?;
     let mut line = serde_json::to_string(request).map_err(io::Error::from)?;
     line.push('\n');
-    stream.write_all(line.as_bytes())?;
+    stream.write_all(line.as_bytes()).map_err(exchange_error)?;
     let mut line = String::new();
-    BufReader::new(stream.take(MAX_LINE_BYTES)).read_line(&mut line)?;
+    BufReader::new(stream.take(MAX_LINE_BYTES)).read_line(&mut line).map_err(exchange_error)?;
     let reply: TuneReply = serde_json::from_str(&line).map_err(io::Error::from)?;
     match reply.error {
         Some(reason) => Err(TuneError::Rejected(reason)),
@@ -120,26 +136,28 @@ pub fn tune(socket: &Path, request: &TuneRequest) -> Result<TuneReply, TuneError
     }
 }
 
-/// Returns the path of a run's socket, and creates its folder.
-///
-/// # Errors
-///
-/// When the folder cannot be created, or others can access it.
-pub(crate) fn socket_path(run: &RunId) -> io::Result<PathBuf> {
-    let uid = Uid::effective();
+fn exchange_error(error: io::Error) -> TuneError {
+    match error.kind() {
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => TuneError::NoReply,
+        _ => TuneError::Exchange(error),
+    }
+}
+
+/// Returns the folders in which sockets may be created, best first. The last one has a new name, because another
+/// user can create the folders with known names.
+fn folders(runtime: Option<&OsStr>, temporary: &Path, uid: Uid) -> Vec<PathBuf> {
+    // `TMPDIR` and `XDG_RUNTIME_DIR` may be empty.
+    let absolute = |path: &Path| path.is_absolute().then(|| path.to_owned());
+    let short = Path::new(SHORT_TEMPORARY_FOLDER);
+    let name = format!("bakeoff-{uid}");
+    let folders = [
+        runtime.map(Path::new).and_then(absolute).map(|path| path.join("bakeoff")),
+        absolute(temporary).map(|path| path.join(&name)),
+        Some(short.join(&name)),
+        Some(short.join(format!("{name}-{:08x}", rand::random::<u32>()))),
+    ];
     let is_short = |path: &PathBuf| path.as_os_str().len() <= MAX_FOLDER_BYTES;
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let runtime = runtime.filter(|path| path.is_absolute()).map(|path| path.join("bakeoff"));
-    let temporary = std::env::temp_dir().join(format!("bakeoff-{uid}"));
-    let folder = match runtime.filter(is_short) {
-        Some(folder) if create_private_folder(&folder, uid).is_ok() => folder,
-        _ => {
-            create_private_folder(&temporary, uid)?;
-            temporary
-        }
-    };
-    let name = blake3::hash(run.as_str().as_bytes()).to_hex();
-    Ok(folder.join(format!("{}.sock", &name[..16])))
+    folders.into_iter().flatten().filter(is_short).collect()
 }
 
 /// Creates a folder that only its owner can access. An existing one must be of that kind.
@@ -178,39 +196,94 @@ fn remove_stale_sockets(folder: &Path, min_age: Duration) {
 #[derive(Debug)]
 pub(crate) struct ControlSocket {
     path: PathBuf,
-    server: AbortHandle,
+    /// Absent until the run accepts changes; connections wait until then.
+    server: Option<AbortHandle>,
 }
 
 impl ControlSocket {
-    /// Opens the socket and serves changes to the pools of the client.
-    pub(crate) fn open(path: PathBuf, client: &Arc<Client>) -> io::Result<ControlSocket> {
-        // An earlier process of this run may have left its socket. The folder is private, so it is ours.
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+    /// Opens the socket of a run, in the first folder where that is possible. Returns the listener for
+    /// [`ControlSocket::serve`].
+    ///
+    /// # Errors
+    ///
+    /// When no folder is private, or the socket cannot be created.
+    pub(crate) fn open(run: &RunId) -> io::Result<(ControlSocket, UnixListener)> {
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR");
+        let uid = Uid::effective();
+        ControlSocket::open_in(folders(runtime.as_deref(), &std::env::temp_dir(), uid), uid, run)
+    }
+
+    fn open_in(
+        folders: Vec<PathBuf>,
+        uid: Uid,
+        run: &RunId,
+    ) -> io::Result<(ControlSocket, UnixListener)> {
+        let name = blake3::hash(run.as_str().as_bytes()).to_hex();
+        let mut problem = io::Error::other("no folder for its control socket");
+        for folder in folders {
+            let path = folder.join(format!("{}.sock", &name[..16]));
+            let opened = create_private_folder(&folder, uid).and_then(|()| listen(&path));
+            match opened {
+                Ok(listener) => return Ok((ControlSocket { path, server: None }, listener)),
+                Err(error) => problem = error,
+            }
         }
-        if let Some(folder) = path.parent() {
-            remove_stale_sockets(folder, STALE_AFTER);
-        }
-        let listener = UnixListener::bind(&path)?;
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o600))?;
+        Err(problem)
+    }
+
+    /// Returns the path of the socket.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Serves changes to the pools of the client.
+    pub(crate) fn serve(&mut self, listener: UnixListener, client: &Arc<Client>) {
         let server = tokio::spawn(serve(listener, Arc::downgrade(client)));
-        Ok(ControlSocket { path, server: server.abort_handle() })
+        self.server = Some(server.abort_handle());
     }
 }
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
-        self.server.abort();
+        if let Some(server) = &self.server {
+            server.abort();
+        }
         // The folder may have been removed; the next run replaces a socket that stays.
         let _ = fs::remove_file(&self.path);
     }
 }
 
+/// Creates a socket that only its owner can open.
+fn listen(path: &Path) -> io::Result<UnixListener> {
+    // An earlier process of this run may have left its socket. The folder is private, so it is ours.
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    if let Some(folder) = path.parent() {
+        remove_stale_sockets(folder, STALE_AFTER);
+    }
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
 async fn serve(listener: UnixListener, client: Weak<Client>) {
-    while let Ok((stream, _)) = listener.accept().await {
-        // A client that fails or is too slow only loses its reply.
-        let _ = tokio::time::timeout(TIMEOUT, answer(stream, &client)).await;
+    let mut exchanges = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept(), if exchanges.len() < MAX_EXCHANGES => match accepted {
+                Ok((stream, _)) => {
+                    let client = Weak::clone(&client);
+                    exchanges.spawn(async move {
+                        // A client that fails or is too slow only loses its reply.
+                        let _ = tokio::time::timeout(EXCHANGE_TIMEOUT, answer(stream, &client)).await;
+                    });
+                }
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            },
+            Some(_) = exchanges.join_next() => {}
+        }
     }
 }
 
@@ -272,6 +345,7 @@ fn apply(line: &[u8], pools: &[Pool]) -> TuneReply {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bakeoff_llm::ClientConfig;
     use bakeoff_pace::Limits;
 
     #[test]
@@ -338,5 +412,69 @@ mod tests {
         std::os::unix::fs::symlink(&path, &link).unwrap();
         assert!(create_private_folder(&link, uid).is_err());
         assert!(create_private_folder(&path, Uid::from_raw(uid.as_raw() + 1)).is_err());
+    }
+
+    #[test]
+    fn folders_of_sockets_are_absolute_and_short() {
+        let uid = Uid::from_raw(7);
+        let long = format!("/{}", "x".repeat(100));
+        let text = |runtime: Option<&str>, temporary: &str| {
+            let found = folders(runtime.map(OsStr::new), Path::new(temporary), uid);
+            let texts = found.iter().map(|path| path.to_str().unwrap().to_owned());
+            texts.collect::<Vec<_>>()
+        };
+        let table: [(Option<&str>, &str, &[&str]); 4] = [
+            (Some("/run/user/7"), "/var/tmp", &["/run/user/7/bakeoff", "/var/tmp/bakeoff-7"]),
+            (None, &long, &[]),
+            (Some(&long), "/tmp", &["/tmp/bakeoff-7"]),
+            (Some(""), "", &[]),
+        ];
+        for (runtime, temporary, expected) in table {
+            let found = text(runtime, temporary);
+            let (last, first) = found.split_last().unwrap();
+            assert_eq!(first[..first.len() - 1], *expected, "{runtime:?} {temporary}");
+            assert_eq!(first[first.len() - 1], "/tmp/bakeoff-7");
+            assert!(last.starts_with("/tmp/bakeoff-7-") && *last != text(None, "").pop().unwrap());
+        }
+    }
+
+    #[tokio::test]
+    async fn socket_is_opened_in_the_first_usable_folder() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = |name: &str| parent.path().join(name);
+        // Like the folder of another user: not private.
+        fs::create_dir(path("other")).unwrap();
+        fs::set_permissions(path("other"), fs::Permissions::from_mode(0o755)).unwrap();
+        let folders = vec![path("missing/folder"), path("other"), path("own"), path("unused")];
+        let (uid, run) = (Uid::effective(), RunId::from("run"));
+        let (socket, _listener) = ControlSocket::open_in(folders, uid, &run).unwrap();
+        assert_eq!(socket.path().parent().unwrap(), path("own"));
+        assert_eq!(fs::metadata(socket.path()).unwrap().mode() & 0o777, 0o600);
+        assert!(!path("unused").exists());
+        let path = socket.path().to_owned();
+        drop(socket);
+        assert!(!path.exists());
+        let missing = vec![parent.path().join("missing/folder")];
+        let error = ControlSocket::open_in(missing, uid, &run).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+    async fn idle_clients_do_not_delay_others() {
+        let folder = tempfile::tempdir().unwrap();
+        let (uid, run) = (Uid::effective(), RunId::from("run"));
+        let folders = vec![folder.path().join("sockets")];
+        let (mut socket, listener) = ControlSocket::open_in(folders, uid, &run).unwrap();
+        socket.serve(listener, &Arc::new(Client::new(ClientConfig::default())));
+        let path = socket.path().to_owned();
+        let connect = || std::os::unix::net::UnixStream::connect(&path).unwrap();
+        let _idle: Vec<_> = (0..MAX_EXCHANGES - 1).map(|_| connect()).collect();
+        let request = TuneRequest { paused: Some(true), ..TuneRequest::default() };
+        for _ in 0..3 {
+            let (path, request) = (path.clone(), request.clone());
+            let reply = tokio::task::spawn_blocking(move || tune(&path, &request)).await.unwrap();
+            // The run has no pools.
+            assert!(matches!(reply, Err(TuneError::Rejected(_))), "{reply:?}");
+        }
     }
 }

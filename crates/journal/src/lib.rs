@@ -10,7 +10,7 @@ mod writer;
 
 pub use atomic::{write_atomic, write_atomic_with};
 pub use reader::{Records, read};
-pub use writer::{Journal, cut_torn_line};
+pub use writer::{Journal, cut_torn_line, is_open};
 
 use std::path::PathBuf;
 

@@ -163,6 +163,13 @@ impl Drop for Journal {
     }
 }
 
+/// Returns whether a process has the journal open.
+pub fn is_open(path: &Path) -> bool {
+    let Ok(file) = File::open(path) else { return false };
+    // Shared, so that two calls at the same time do not disturb each other. Closing the file ends the lock.
+    matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
+}
+
 /// Removes a torn last line, left by a killed process.
 pub fn cut_torn_line(file: &File) -> std::io::Result<()> {
     file.set_len(complete_length(file)?)

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test may fail")]
 
-use bakeoff_journal::{Error, Journal, read};
+use bakeoff_journal::{Error, Journal, is_open, read};
 use proptest::prelude::*;
 use std::fs;
 use std::path::Path;
@@ -37,10 +37,12 @@ fn journal_is_locked_while_open_and_unlocked_after_drop() {
         let mut journal = Journal::open(&path).unwrap();
         assert!(matches!(Journal::open(&path), Err(Error::Locked { .. })));
         assert!(matches!(Journal::reopen(&path), Err(Error::Locked { .. })));
+        assert!(is_open(&path));
         journal.push(&"one").unwrap();
         journal.flush().unwrap();
     }
     assert_eq!(read_all(&path).unwrap().len(), 50);
+    assert!(!is_open(&path) && !is_open(&folder.path().join("missing")));
     let mut journal = Journal::open(&path).unwrap();
     journal.push(&"never").unwrap();
     journal.clear().unwrap();

@@ -16,10 +16,10 @@ struct BackgroundRun {
 
 impl BackgroundRun {
     /// Starts a run and waits until its first trial has finished.
-    fn start(dir: TestDir) -> BackgroundRun {
+    fn start(dir: TestDir, variables: &[(&str, &str)]) -> BackgroundRun {
         let mut process = dir
             .command(&["run", "--max-connections", "1", "--json"])
-            .env("XDG_RUNTIME_DIR", dir.path())
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
@@ -52,7 +52,9 @@ fn limits_of_a_running_run_change() {
     let provider_dir = TestDir::new();
     let profile = "latency = { kind = \"fixed\", ms = 20 }";
     let provider = profiled(provider_dir.path(), profile);
-    let mut run = BackgroundRun::start(suite_of(&provider.base_url, "", 300));
+    let runtime = provider_dir.path().to_str().unwrap();
+    let dir = suite_of(&provider.base_url, "", 300);
+    let mut run = BackgroundRun::start(dir, &[("XDG_RUNTIME_DIR", runtime)]);
     let socket = run.socket();
     let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(&socket), 0o600);
@@ -84,6 +86,33 @@ fn limits_of_a_running_run_change() {
     assert_eq!(manual, [(1, 0), (0, 40)]);
     let over = run.tune(&["--pause"]);
     assert_eq!(over.code, 2);
+    assert!(over.stderr.contains("is not running"), "{}", over.stderr);
+}
+
+#[test]
+fn socket_has_a_short_path_and_its_loss_is_reported() {
+    let provider_dir = TestDir::new();
+    let profile = "latency = { kind = \"fixed\", ms = 20 }";
+    let provider = profiled(provider_dir.path(), profile);
+    let long = provider_dir.path().join("x".repeat(100));
+    std::fs::create_dir(&long).unwrap();
+    let dir = suite_of(&provider.base_url, "", 300);
+    let mut run = BackgroundRun::start(dir, &[("TMPDIR", long.to_str().unwrap())]);
+    let socket = run.socket();
+    assert!(socket.starts_with("/tmp") && socket.exists(), "{}", socket.display());
+    let paused = run.tune(&["--pause"]);
+    assert_eq!(paused.code, 0, "{}", paused.transcript());
+    let resumed = run.tune(&["--resume", "--max-connections", "40"]);
+    assert_eq!(resumed.code, 0, "{}", resumed.transcript());
+
+    run.tune(&["--pause"]);
+    std::fs::remove_file(&socket).unwrap();
+    let lost = run.tune(&["--resume"]);
+    assert_eq!(lost.code, 2);
+    assert!(lost.stderr.contains("is running, but it has no control socket"), "{}", lost.stderr);
+    run.process.kill().unwrap();
+    run.finish();
+    let over = run.tune(&["--resume"]);
     assert!(over.stderr.contains("is not running"), "{}", over.stderr);
 }
 

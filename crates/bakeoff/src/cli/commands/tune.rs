@@ -4,8 +4,9 @@ use crate::arguments::TuneArguments;
 use crate::error::{CliError, UsageError};
 use crate::outcome::Outcome;
 use crate::printer::Printer;
-use bakeoff_eval::{RunFile, TuneError, TuneReply, TuneRequest, TunedPool, tune};
+use bakeoff_eval::{JOURNAL_FILE, RunFile, TuneError, TuneReply, TuneRequest, TunedPool, tune};
 use bakeoff_history::find_run;
+use bakeoff_journal::is_open;
 use serde_json::json;
 
 pub(super) fn run(arguments: &TuneArguments, printer: &Printer) -> Result<Outcome, CliError> {
@@ -20,10 +21,15 @@ pub(super) fn run(arguments: &TuneArguments, printer: &Printer) -> Result<Outcom
     };
     let reply = match socket {
         Some(socket) => tune(&socket, &request),
-        None => Err(TuneError::NotRunning),
+        None => Err(TuneError::NoSocket),
     };
     let TuneReply { pools, .. } = reply.map_err(|error| match error {
-        TuneError::NotRunning => UsageError::new(format!("run {id} is not running"))
+        TuneError::NoSocket if is_open(&folder.join(JOURNAL_FILE)) => UsageError::new(format!(
+            "run {id} is running, but it has no control socket, so its limits cannot change"
+        ))
+        .hint("the run printed a warning with the reason [EVAL_NO_CONTROL], or it is about to end")
+        .into(),
+        TuneError::NoSocket => UsageError::new(format!("run {id} is not running"))
             .hint("limits of a finished run cannot change; set them when you start or resume it")
             .into(),
         TuneError::Rejected(reason) => CliError::from(UsageError::new(reason)),
