@@ -9,7 +9,7 @@ mod table;
 
 use crate::Wire;
 use crate::transport::TransportErrorKind;
-use bakeoff_core::ErrorKind;
+use bakeoff_core::{ErrorKind, one_line};
 use http::{HeaderMap, StatusCode};
 use report::ErrorReport;
 use serde_json::Value;
@@ -27,7 +27,7 @@ const MAX_BODY_CHARS: usize = 200;
 pub struct Failure {
     /// Kind of the error.
     pub kind: ErrorKind,
-    /// Message, from the provider if it sent one.
+    /// Message on one line, from the provider if it sent one.
     pub message: String,
     /// HTTP status; absent when the error object came with a successful status or inside a stream.
     pub status: Option<u16>,
@@ -46,12 +46,23 @@ impl Failure {
     pub(crate) fn local(kind: ErrorKind, message: impl Into<String>) -> Self {
         Failure {
             kind,
-            message: message.into(),
+            message: one_line(&message.into()),
             status: None,
             code: None,
             retry_after: None,
             cause: None,
             headers: Box::default(),
+        }
+    }
+
+    /// Adds the address and a remedy if the status means that the address is wrong.
+    pub(crate) fn with_address(self, address: &str, remedy: &str) -> Failure {
+        match self.status {
+            Some(404 | 405) => {
+                let message = self.message.trim_end_matches('.');
+                Failure { message: format!("{message} ({address}); {remedy}"), ..self }
+            }
+            _ => self,
         }
     }
 
@@ -83,7 +94,7 @@ impl Failure {
         let retry_after = matches!(kind, ErrorKind::RateLimit | ErrorKind::Transient)
             .then(|| retry_delay::find(headers, &report, &message, now))
             .flatten();
-        let code = report.code();
+        let code = report.code().map(|code| one_line(&code));
         // A daily limit without the time of its renewal: waiting does not help within a run.
         let is_daily = table::DAILY_LIMIT.iter().any(|part| text.contains(part));
         let kind = match kind {
@@ -92,7 +103,7 @@ impl Failure {
         };
         Failure {
             kind,
-            message: truncate(&message, MAX_MESSAGE_CHARS).to_owned(),
+            message: truncate(&one_line(&message), MAX_MESSAGE_CHARS).to_owned(),
             status,
             code,
             retry_after,

@@ -135,12 +135,16 @@ async fn send_http(
     traffic.status = Some(response.status.as_u16());
     let bytes = &mut traffic.response_bytes;
     if let (true, Some(to)) = (response.status.is_redirection(), headers.get(LOCATION)) {
-        return Err(redirect_failure(response.status, to));
+        return Err(redirect_failure(response.status, to, "base_url"));
     }
     if !response.status.is_success() {
         let body = client.redact_body(&read_error_body(response.body, bytes).await);
         let status = response.status.as_u16();
-        return Err(classify(wire, status, &headers, body.as_bytes(), SystemTime::now()));
+        let failure = classify(wire, status, &headers, body.as_bytes(), SystemTime::now());
+        // Without the query, which may contain a key.
+        let url = join_path(&server.base, &wire.path(&prepared.request));
+        let address = &url[..Position::AfterPath];
+        return Err(failure.with_address(address, "check base_url and the model name"));
     }
     let is_stream = headers
         .get(CONTENT_TYPE)
@@ -343,14 +347,14 @@ fn oversized_response() -> Failure {
     malformed_response(format!("response exceeds {} MiB", MAX_RESPONSE_BYTES / (1024 * 1024)))
 }
 
-/// Returns the failure for a redirect. Provider APIs do not redirect, so the base URL is wrong.
-fn redirect_failure(status: StatusCode, to: &HeaderValue) -> Failure {
+/// Returns the failure for a redirect. APIs do not redirect, so the URL that is configured under `key` is wrong.
+pub(crate) fn redirect_failure(status: StatusCode, to: &HeaderValue, key: &str) -> Failure {
     let to = String::from_utf8_lossy(to.as_bytes());
     Failure {
         status: Some(status.as_u16()),
         ..Failure::local(
             ErrorKind::InvalidRequest,
-            format!("unexpected redirect to {to}; check base_url"),
+            format!("unexpected redirect to {to}; check {key}"),
         )
     }
 }

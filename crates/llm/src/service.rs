@@ -6,13 +6,15 @@ use crate::call::{CallContext, CallError, Retry};
 use crate::failure::classify;
 use crate::model::{Environment, ModelError, add_headers, parse_url};
 use crate::record::{RequestGuard, RequestInfo, RequestTraffic, RetryInfo};
-use crate::request::{malformed_response, read_body, read_error_body, transport_failure};
+use crate::request::{
+    malformed_response, read_body, read_error_body, redirect_failure, transport_failure,
+};
 use crate::transport::HttpRequest;
 use crate::{Client, Failure, Wire};
 use bakeoff_core::{ErrorKind, Redactor};
 use bakeoff_pace::{FailedAttempt, RetryMode, RetryPolicy, RetryProgress};
 use bytes::Bytes;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, LOCATION};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use secrecy::{ExposeSecret, SecretString};
 use std::time::{Duration, SystemTime};
@@ -235,9 +237,14 @@ impl ServiceCall<'_> {
         let response = client.transport.send(request).await.map_err(transport_failure)?;
         traffic.status = Some(response.status.as_u16());
         let bytes = &mut traffic.response_bytes;
+        let headers = &response.headers;
+        if let (true, Some(to)) = (response.status.is_redirection(), headers.get(LOCATION)) {
+            return Err(redirect_failure(response.status, to, "url"));
+        }
         if !response.status.is_success() {
             let body = client.redact_body(&read_error_body(response.body, bytes).await);
-            return Err(classify_status(response.status, &response.headers, &body));
+            let failure = classify_status(response.status, headers, &body);
+            return Err(failure.with_address(service.address(), "check url"));
         }
         let body = read_body(response.body, bytes).await?;
         let text =

@@ -351,8 +351,10 @@ async fn every_status_has_the_same_kind_over_http_and_in_process() {
                 let request = streaming(stream, &prompt("hello"));
                 let failure = server.call(format, &name, request).await.unwrap_err().failure;
                 assert_eq!((failure.kind, failure.status), (kind, status), "{format}");
-                // The messages name the variable of the API key, which differs.
+                // The messages name the variable of the API key and the address, which differ.
                 let neutral = |message: &str| {
+                    let (message, _) = message.split_once(" (http://").unwrap_or((message, ""));
+                    let message = message.trim_end_matches('.');
                     let words = message.split(' ').filter(|word| !word.ends_with("_API_KEY"));
                     words.collect::<Vec<_>>().join(" ")
                 };
@@ -576,10 +578,16 @@ async fn connection_error_names_the_address() {
 async fn unknown_path_is_an_invalid_request() {
     let server = TestServer::new().await;
     let base_url = format!("http://{}/v2", server.address);
-    let config = ModelConfig::named("openai", "sim/echo").base_url(base_url);
+    // The message does not contain the query, which may have a key.
+    let config = ModelConfig::named("openai", "sim/echo").base_url(base_url).query("key", "secret");
     let model = Model::resolve(&config, &|_| None).unwrap();
     let result = server.client.call(&model, prompt("hello"), &CallContext::default()).await;
     let failure = result.unwrap_err().failure;
     assert_eq!((failure.kind, failure.status), (ErrorKind::InvalidRequest, Some(404)));
-    assert_eq!(failure.message, "Invalid URL (POST /v2/chat/completions)");
+    let path = "/v2/chat/completions";
+    let expected = format!(
+        "Invalid URL (POST {path}) (http://{}{path}); check base_url and the model name",
+        server.address
+    );
+    assert_eq!(failure.message, expected);
 }

@@ -202,6 +202,11 @@ fn message_and_code_come_from_the_body_or_the_status() {
     assert_eq!(message(502, &"ü".repeat(300)), "ü".repeat(200));
     let long = json!({"error": {"message": "ü".repeat(600)}}).to_string();
     assert_eq!(message(400, &long), "ü".repeat(500));
+    let lines = json!({"error": {"message": "over\r\n\u{1b}[2J\tloaded\n", "code": "a\nb"}});
+    assert_eq!(message(500, &lines.to_string()), "over [2J loaded");
+    assert_eq!(classified(OpenAiChat, 500, &[], &lines.to_string()).code.unwrap(), "a b");
+    let local = Failure::local(Transient, "provider:\n  overloaded");
+    assert_eq!(local.message, "provider: overloaded");
     let bytes = classify(OpenAiChat, 502, &HeaderMap::new(), b"a\xffb", now());
     assert_eq!(bytes.message, "a\u{fffd}b");
 

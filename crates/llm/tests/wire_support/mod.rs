@@ -5,7 +5,7 @@
 
 use bakeoff_core::{
     Content, ErrorKind, ImageSource, Message, OutputFormat, Request, Response, Thinking, ToolCall,
-    ToolChoice, ToolDefinition,
+    ToolChoice, ToolDefinition, one_line,
 };
 use bakeoff_llm::{Delta, StreamError, Wire, classify};
 use http::HeaderMap;
@@ -164,6 +164,7 @@ pub(crate) fn check_classification(wire: Wire, folder: &str, cases: &[(&str, u16
         let failure = classify(wire, *status, &HeaderMap::new(), &body, SystemTime::UNIX_EPOCH);
         assert_eq!(failure.kind, *kind, "{name}");
         let value: Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!(Some(failure.message.as_str()), value["error"]["message"].as_str(), "{name}");
+        let message = value["error"]["message"].as_str().map(one_line);
+        assert_eq!(Some(failure.message), message, "{name}");
     }
 }
