@@ -16,6 +16,7 @@ use crate::model::is_loopback;
 use crate::transport::{HttpRequest, HttpResponse, Transport, TransportError, TransportErrorKind};
 use body::TimedBody;
 pub(crate) use certificates::certificate_problem;
+use certificates::replaced_certificates;
 use connector::HandOverLayer;
 use failure::{Destination, describe, lost, unusable_proxy};
 use futures_util::future::BoxFuture;
@@ -140,9 +141,13 @@ impl Network {
 
     fn remote_client(&self) -> reqwest::ClientBuilder {
         let builder = client_builder();
-        match self.certificates.is_empty() {
+        let certificates = match self.certificates.is_empty() {
+            true => replaced_certificates(),
+            false => self.certificates.clone(),
+        };
+        match certificates.is_empty() {
             true => builder,
-            false => builder.tls_certs_only(self.certificates.clone()),
+            false => builder.tls_certs_only(certificates),
         }
     }
 }
