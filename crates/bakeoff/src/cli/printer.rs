@@ -8,7 +8,7 @@ use crate::error::{CliError, UsageError};
 use crate::outcome::{EventFields, Outcome, insert};
 use crate::problems;
 use bakeoff_agent::AgentEvent;
-use bakeoff_core::{Event, ExitCode, Redactor};
+use bakeoff_core::{Event, ExitCode, Redactor, one_line};
 use chrono::{SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -100,7 +100,7 @@ impl Printer {
     pub(crate) fn warning(&self, message: impl AsRef<str>) {
         match self.is_json() {
             true => self.event("warning", json!({ "message": message.as_ref() })),
-            false => self.message(format!("warning: {}", message.as_ref())),
+            false => self.message(format!("warning: {}", one_line(message.as_ref()))),
         }
     }
 
@@ -108,7 +108,7 @@ impl Printer {
     pub(crate) fn warning_with_code(&self, code: &str, message: &str) {
         match self.is_json() {
             true => self.event("warning", json!({ "code": code, "message": message })),
-            false => self.message(format!("warning: {message} [{code}]")),
+            false => self.message(format!("warning: {} [{code}]", one_line(message))),
         }
     }
 
@@ -121,7 +121,7 @@ impl Printer {
     pub(crate) fn error(&self, message: impl AsRef<str>, hint: Option<&str>) {
         const ERROR: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
         let mut err = anstream::stderr();
-        let _ = writeln!(err, "{ERROR}error{ERROR:#}: {}", message.as_ref());
+        let _ = writeln!(err, "{ERROR}error{ERROR:#}: {}", strip_controls(message.as_ref()));
         if let Some(hint) = hint {
             let _ = writeln!(err, "  hint: {hint}");
         }
@@ -134,10 +134,12 @@ impl Printer {
         }
     }
 
-    /// Prints an event of a run or a search with `--json`.
+    /// Prints an event of a run or a search with `--json`, otherwise only warnings.
     pub(crate) fn run_event(&self, event: &Event) {
-        if self.is_json() {
-            self.write_line(&RunEventLine { event, time: now() });
+        match event {
+            _ if self.is_json() => self.write_line(&RunEventLine { event, time: now() }),
+            Event::Warning { code, message } => self.warning_with_code(code, message),
+            _ => {}
         }
     }
 
@@ -263,7 +265,7 @@ fn now() -> String {
 }
 
 /// Returns the text without control characters, which could take over a terminal.
-pub(crate) fn strip_controls(text: &str) -> String {
+fn strip_controls(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control() || ['\n', '\t'].contains(letter)).collect()
 }
 

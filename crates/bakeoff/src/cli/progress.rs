@@ -1,6 +1,6 @@
 //! Progress of a run on standard error.
 
-use bakeoff_core::{Event, NanoDollars, PoolState, RunPlan, Status};
+use bakeoff_core::{Event, NanoDollars, PoolState, RunPlan, Status, one_line};
 use bakeoff_report::pool_line;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
@@ -78,6 +78,7 @@ impl ProgressDisplay {
             }
             Event::Retry { delay_ms, reason, .. } => {
                 counts.retries += 1;
+                let reason = one_line(reason);
                 counts.last_retry = Some(match delay_ms {
                     0 => format!("requeued: {reason}"),
                     ms => format!("retrying in {:.1} s: {reason}", *ms as f64 / 1e3),
@@ -175,6 +176,7 @@ impl Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bakeoff_core::TrialKey;
 
     #[test]
     fn resumed_run_starts_at_the_finished_trials() {
@@ -190,6 +192,27 @@ mod tests {
         let event = Event::RunResumed { schema_version: 1, run_id: "r".into(), plan, done: 7 };
         assert_eq!(progress.update(&event), None);
         assert_eq!(progress.bar.position(), 7);
+    }
+
+    #[test]
+    fn reason_of_a_retry_is_on_one_line() {
+        let plan = RunPlan {
+            suite: "s".to_owned(),
+            targets: Vec::new(),
+            cases: 1,
+            trials: 1,
+            total: 1,
+            seed: 0,
+        };
+        let mut progress = ProgressDisplay::new(&plan, false, true);
+        progress.last_line -= LINE_INTERVAL;
+        let event = Event::Retry {
+            key: TrialKey { target: "t".into(), case: "c".into(), trial: 1 },
+            delay_ms: 1500,
+            reason: "over\r\n\u{1b}[2Jloaded\n".to_owned(),
+        };
+        let line = progress.update(&event).unwrap();
+        assert!(line.ends_with(", retrying in 1.5 s: over [2Jloaded"), "{line:?}");
     }
 
     #[test]

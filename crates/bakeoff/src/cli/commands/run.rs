@@ -216,9 +216,6 @@ async fn execute(
             Event::RunResumed { run_id, done, .. } => {
                 printer.message(format!("resuming {run_id}: {} done", count(*done, "trial")));
             }
-            Event::Warning { code, message } => {
-                printer.message(format!("warning: {message} [{code}]"));
-            }
             _ => {}
         }
         if let Some(line) = progress.update(event) {

@@ -1,9 +1,10 @@
 //! Progress of a race on standard error: one bar per branch or judge on a terminal, lines elsewhere.
 
 use super::render::{RaceRenderer, loop_end};
-use crate::printer::{Printer, strip_controls};
+use crate::printer::Printer;
 use crate::progress::ProgressPrinter;
 use bakeoff_agent::{AgentEvent, EventReceiver, LoopId, LoopStatus};
+use bakeoff_core::one_line;
 use bakeoff_llm::Delta;
 use chrono::{DateTime, Utc};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -87,7 +88,7 @@ impl<'a> RaceDisplay<'a> {
             AgentEvent::Retry { loop_id, delay_ms, reason } => {
                 let Some(active) = self.loops.get_mut(loop_id) else { return };
                 active.characters = 0;
-                let reason = strip_controls(reason);
+                let reason = one_line(reason);
                 let status = match delay_ms {
                     0 => format!("requeued: {reason}"),
                     ms => format!("retrying in {:.1} s: {reason}", *ms as f64 / 1e3),
@@ -106,7 +107,7 @@ impl<'a> RaceDisplay<'a> {
                 }
             }
             AgentEvent::ProgressMessage { loop_id, text } => {
-                self.print(&format!("{}: {}", self.renderer.name(loop_id), strip_controls(text)));
+                self.print(&format!("{}: {}", self.renderer.name(loop_id), one_line(text)));
             }
             AgentEvent::AgentEnd { loop_id, status, usage, cost, timestamp } => {
                 let Some(active) = self.loops.remove(loop_id) else { return };

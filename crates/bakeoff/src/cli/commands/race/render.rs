@@ -2,9 +2,9 @@
 
 use super::setup::RaceParts;
 use crate::arguments::AnswerScope;
-use crate::printer::{chain, strip_controls};
+use crate::printer::chain;
 use bakeoff_agent::{LoopId, LoopStatus};
-use bakeoff_core::{NanoDollars, Usage};
+use bakeoff_core::{NanoDollars, Usage, one_line};
 use bakeoff_race::{
     BranchFailure, ParallelLoopOutcome, ParallelLoopResult, RaceError, Verdict, VerdictKind,
 };
@@ -112,12 +112,12 @@ impl RaceRenderer {
         for reason in reasons.iter().filter(|reason| Some(*reason) != fallback.as_ref()) {
             // A judge often gives the same reason in both orders.
             if !printed.contains(&reason) {
-                lines.push(format!("  reason: {}", strip_controls(&self.replace_ids(reason))));
+                lines.push(format!("  reason: {}", one_line(&self.replace_ids(reason))));
                 printed.push(reason);
             }
         }
         if let Some(fallback) = fallback {
-            lines.push(format!("  fallback: {}", strip_controls(&self.replace_ids(fallback))));
+            lines.push(format!("  fallback: {}", one_line(&self.replace_ids(fallback))));
         }
         let selected = &result.selected;
         lines.push(format!(
@@ -238,7 +238,7 @@ pub(super) fn loop_end(
     match status {
         LoopStatus::Completed => format!("done · {figures}"),
         LoopStatus::Failed(failure) => {
-            format!("failed · {figures} · {}", strip_controls(&failure.to_string()))
+            format!("failed · {figures} · {}", one_line(&failure.to_string()))
         }
         LoopStatus::Cancelled => format!("cancelled · {figures}"),
         LoopStatus::LimitReached(limit) => format!("{limit} · {figures}"),

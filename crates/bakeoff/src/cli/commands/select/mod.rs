@@ -9,7 +9,7 @@ use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
 use crate::shutdown::{Shutdown, block_on};
 use crate::{limits, settings};
-use bakeoff_core::{Event, ExitCode};
+use bakeoff_core::{Event, ExitCode, one_line};
 use bakeoff_eval::{
     Error, FinishedSearch, RunConfig, RunFile, SearchOverrides, SearchRun, SelectionFile,
 };
@@ -153,9 +153,6 @@ async fn execute(
             Event::RunResumed { run_id, done, .. } => {
                 printer.message(format!("resuming {run_id}: {} done", count(*done, "cell")));
             }
-            Event::Warning { code, message } => {
-                printer.message(format!("warning: {message} [{code}]"));
-            }
             _ => {}
         }
         if let Some(line) = lock().update(event) {
@@ -170,7 +167,7 @@ async fn execute(
     let searched = search.execute(&shutdown.stopper(), &mut listen, &mut on_round).await;
     lock().finish();
     if let (Ok(FinishedSearch { found: Err(_), .. }), Some(error)) = (&searched, last_error) {
-        printer.message(format!("last error: {error}"));
+        printer.message(format!("last error: {}", one_line(&error)));
     }
     searched
 }
