@@ -91,13 +91,16 @@ fn header_limit(limit: &HeaderLimit) -> String {
 /// Describes the throughput of a rate limit, and the concurrency that it needs with slow responses.
 fn paced_throughput(report: &ProbeReport, per_second: f64) -> String {
     let (rpm, slow) = ((per_second * 60.0) as u64, report.slow_seconds_per_request);
+    let usual = connections_for_rate(rpm, report.seconds_per_request);
+    let connections = match connections_for_rate(rpm, slow) {
+        most if most == usual => usual.to_string(),
+        most => format!("{usual} to {most}"),
+    };
     format!(
         "about {:.0} tokens per minute; with {:.2} s per response, {slow:.2} s for slow ones, the rate needs \
-         {} to {} requests in flight",
+         {connections} requests in flight",
         per_second * 60.0 * report.tokens_per_request,
         report.seconds_per_request,
-        connections_for_rate(rpm, report.seconds_per_request),
-        connections_for_rate(rpm, slow),
     )
 }
 
