@@ -25,7 +25,8 @@ pub(crate) use stored::{
 pub(crate) use suite::{CheckArguments, InitArguments};
 
 use crate::printer::OutputMode;
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
+use std::ffi::OsString;
 
 /// Parsed command line.
 #[derive(Debug, Parser)]
@@ -33,6 +34,33 @@ use clap::{Parser, Subcommand};
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+impl Arguments {
+    /// Parses the arguments of this process.
+    pub(crate) fn read() -> Result<Arguments, clap::Error> {
+        Arguments::parse_from_words(std::env::args_os())
+    }
+
+    fn parse_from_words(
+        words: impl IntoIterator<Item = impl Into<OsString> + Clone>,
+    ) -> Result<Arguments, clap::Error> {
+        let mut command = accept_negative_numbers(Arguments::command());
+        let matches = command.try_get_matches_from_mut(words)?;
+        Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))
+    }
+}
+
+/// Takes a negative number after an option for its value, so that the message names the value and its range. It would
+/// be an unknown option otherwise.
+fn accept_negative_numbers(command: clap::Command) -> clap::Command {
+    let command = command.mut_args(|argument| {
+        let has_value = argument.get_action().takes_values() && !argument.is_positional();
+        // Some options accept more words with a leading hyphen.
+        let accepts = has_value && !argument.is_allow_hyphen_values_set();
+        if accepts { argument.allow_negative_numbers(true) } else { argument }
+    });
+    command.mut_subcommands(accept_negative_numbers)
 }
 
 const ABOUT: &str = "Compare language models, prompts and agents, with confidence intervals";
@@ -116,11 +144,57 @@ impl Command {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use clap::CommandFactory;
 
     #[test]
     fn argument_definition_is_consistent() {
         Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn negative_number_is_the_value_of_its_option() {
+        let error = |words: &str| {
+            let words = ["bakeoff"].into_iter().chain(words.split(' '));
+            Arguments::parse_from_words(words).unwrap_err().to_string()
+        };
+        let table = [
+            ("tune --rpm -1", "'-1' for '--rpm <N>': must be at least 1"),
+            (
+                "tune --max-connections -1",
+                "'-1' for '--max-connections <N>': -1 is not in 1..=100000",
+            ),
+            (
+                "run --deadline -3",
+                "'-3' for '--deadline <SECONDS>': `-3` is not a number of seconds",
+            ),
+            ("run --rpm -5", "'-5' for '--rpm <N>': must be at least 1"),
+            ("run --max-cost -0.5", "'-0.5' for '--max-cost <USD>': "),
+            ("run --parallel -2", "'-2' for '--parallel <N>': must be at least 1"),
+            ("run --seed -1", "'-1' for '--seed <N>': must be at least 0"),
+            ("run --max-retries -1", "'-1' for '--max-retries <N>': must be at least 0"),
+            ("run --threshold -0.1", "'-0.1' for '--threshold <SHARE>': "),
+            ("compare a --alpha -1", "'-1' for '--alpha <LEVEL>': `-1` is not a number between"),
+            ("probe sim/echo --max-seconds -1", "'-1' for '--max-seconds <SECONDS>': "),
+            ("race hi --temperature -1", "'-1' for '--temperature <T>': "),
+            ("sim --port -1", "'-1' for '--port <N>': -1 is not in 0..=65535"),
+        ];
+        for (words, expected) in table {
+            let error = error(words);
+            assert!(error.starts_with(&format!("error: invalid value {expected}")), "{error}");
+        }
+        assert!(error("run -5").starts_with("error: unexpected argument '-5'"));
+    }
+
+    #[test]
+    fn every_option_accepts_negative_numbers() {
+        fn check(command: &clap::Command) {
+            for argument in command.get_opts().filter(|option| option.get_action().takes_values()) {
+                let accepts = argument.is_allow_negative_numbers_set()
+                    || argument.is_allow_hyphen_values_set();
+                assert!(accepts, "{} {}", command.get_name(), argument.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&accept_negative_numbers(Arguments::command()));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::arguments::LimitArguments;
 use crate::error::UsageError;
-use bakeoff_pace::{AdaptiveConnections, Connections, LimitOverrides, RetryAfter, Strategy};
+use bakeoff_pace::{AdaptiveConnections, Connections, LimitOverrides, Strategy};
 
 /// A strategy with the option that selects it.
 struct StrategyOption {
@@ -33,14 +33,11 @@ pub(crate) fn overrides(arguments: &LimitArguments) -> Result<LimitOverrides, Us
         }
     }
     let is_auto = options.first().is_none_or(|option| option.strategy == Strategy::Auto);
-    if let (Some(mode), false, Some(one)) = (&arguments.retry_after, is_auto, options.first()) {
-        return Err(contradiction(one, &format!("--retry-after {mode}"), "is for auto"));
+    if let (Some(_), false, Some(one)) = (arguments.retry_after, is_auto, options.first()) {
+        return Err(contradiction(one, "--retry-after", "is for auto"));
     }
     let mut overrides = LimitOverrides::default();
-    overrides.retry_after = arguments.retry_after.as_ref().map(|mode| match mode.as_str() {
-        "strict" => RetryAfter::Strict,
-        _ => RetryAfter::Test,
-    });
+    overrides.retry_after = arguments.retry_after.map(Into::into);
     overrides.strategy = options.first().map(|option| option.strategy);
     overrides.connections = options.iter().find_map(|option| option.connections);
     overrides.rpm = arguments.rpm;
@@ -99,7 +96,8 @@ fn strategy_options(arguments: &LimitArguments) -> Result<Vec<StrategyOption>, U
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bakeoff_pace::AdaptiveBounds;
+    use bakeoff_pace::{AdaptiveBounds, RetryAfter};
+    use clap::{Args, FromArgMatches};
 
     fn read(
         max_connections: Option<u32>,
@@ -163,22 +161,30 @@ mod tests {
         assert_eq!(error(None, None, Some("quick"), None), format!("--rate-strategy: {unknown}"));
     }
 
+    /// Parses the words as arguments.
+    fn parse(words: &[&str]) -> Result<LimitOverrides, String> {
+        let parser = LimitArguments::augment_args(clap::Command::new("bakeoff"));
+        let matches = parser.no_binary_name(true).try_get_matches_from(words).unwrap();
+        overrides(&LimitArguments::from_arg_matches(&matches).unwrap())
+            .map_err(|error| error.message)
+    }
+
+    #[test]
+    fn retry_after_ignores_case() {
+        let read = |mode: &str| parse(&["--retry-after", mode]).unwrap().retry_after;
+        for (word, mode) in [("strict", RetryAfter::Strict), ("test", RetryAfter::Test)] {
+            assert_eq!(read(word), Some(mode));
+            assert_eq!(read(&word.to_uppercase()), Some(mode), "{word}");
+        }
+    }
+
     #[test]
     fn retry_after_is_for_auto() {
-        let read = |mode: &str, strategy: Option<&str>| {
-            overrides(&LimitArguments {
-                retry_after: Some(mode.to_owned()),
-                rate_strategy: strategy.map(str::to_owned),
-                ..LimitArguments::default()
-            })
-            .map(|overrides| overrides.retry_after)
-            .map_err(|error| error.message)
-        };
-        assert_eq!(read("strict", None), Ok(Some(RetryAfter::Strict)));
-        assert_eq!(read("test", Some("auto")), Ok(Some(RetryAfter::Test)));
+        let read = |strategy| parse(&["--retry-after", "test", "--rate-strategy", strategy]);
+        assert_eq!(read("auto").unwrap().retry_after, Some(RetryAfter::Test));
         assert_eq!(
-            read("test", Some("fixed")).unwrap_err(),
-            "--rate-strategy fixed contradicts --retry-after test: one is fixed, the other is for auto"
+            read("fixed").unwrap_err(),
+            "--rate-strategy fixed contradicts --retry-after: one is fixed, the other is for auto"
         );
     }
 }

@@ -19,14 +19,13 @@ mod settings;
 mod shutdown;
 
 use arguments::Arguments;
-use clap::Parser;
 use error::UsageError;
 use printer::{OutputMode, Printer};
 
 fn main() -> std::process::ExitCode {
     // Adopts processes that outlive the program that started them, so that they can be found and killed.
     bakeoff_agent::become_subreaper();
-    let code = match Arguments::try_parse() {
+    let code = match Arguments::read() {
         Ok(arguments) => {
             let printer = Printer::new(arguments.command.output_mode());
             let outcome = commands::run(arguments.command, &printer);

@@ -1,6 +1,7 @@
 //! Arguments of `bakeoff map`.
 
 use super::shared::{LimitArguments, ReuseArguments};
+use super::values::whole;
 use bakeoff_core::NanoDollars;
 use bakeoff_map::{PackSize, ParsePackSizeError, ParseReplyFormatError, ReplyFormat};
 use clap::Args;
@@ -49,7 +50,7 @@ pub(crate) struct MapArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) suite: Option<PathBuf>,
     /// Seed of row ids and of the simulated provider
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) reuse: ReuseArguments,

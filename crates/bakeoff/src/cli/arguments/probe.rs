@@ -1,6 +1,6 @@
 //! Arguments of the commands around providers: `probe`, `sim` and `cache`.
 
-use super::values::{positive, seconds};
+use super::values::{positive, seconds, whole};
 use bakeoff_core::NanoDollars;
 use clap::{Args, Subcommand};
 use std::net::IpAddr;
@@ -62,10 +62,10 @@ pub(crate) struct SimArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) profile: Option<PathBuf>,
     /// Latency of every response in milliseconds [default: that of the model, of the profile, or 0]
-    #[arg(long, value_name = "MS", value_parser = clap::value_parser!(u32))]
+    #[arg(long, value_name = "MS", value_parser = whole::<u32>)]
     pub(crate) latency_ms: Option<u32>,
     /// Seed of the responses
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>)]
     pub(crate) seed: u64,
 }
 

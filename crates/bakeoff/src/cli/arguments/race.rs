@@ -1,6 +1,6 @@
 //! Arguments of `bakeoff race`.
 
-use super::values::{non_negative, positive, seconds};
+use super::values::{non_negative, positive, seconds, whole};
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -45,7 +45,7 @@ pub(crate) struct RaceArguments {
     #[arg(long, value_name = "TEXT")]
     pub(crate) system: Option<String>,
     /// Sampling temperature
-    #[arg(long, value_name = "T", allow_negative_numbers = true, value_parser = non_negative)]
+    #[arg(long, value_name = "T", value_parser = non_negative)]
     pub(crate) temperature: Option<f64>,
     /// Maximum number of output tokens per answer
     #[arg(long, value_name = "N", value_parser = positive::<u64>)]
@@ -66,7 +66,7 @@ pub(crate) struct RaceArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) suite: Option<PathBuf>,
     /// Seed of the simulated provider [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>)]
     pub(crate) seed: Option<u64>,
     /// Answers to print
     #[arg(long, value_name = "WHICH", value_enum, default_value_t = AnswerScope::Winner)]

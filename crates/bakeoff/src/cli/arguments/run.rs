@@ -1,7 +1,7 @@
 //! Arguments of `bakeoff run`.
 
 use super::shared::{ExecutionArguments, ExportArguments};
-use super::values::{positive, threshold, trials};
+use super::values::{positive, threshold, trials, whole};
 use bakeoff_stats::Threshold;
 use clap::Args;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ pub(crate) struct RunArguments {
     #[arg(long, requires = "resume")]
     pub(crate) extend: bool,
     /// Trials per target and case [default: from the suite]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = trials)]
+    #[arg(long, value_name = "N", value_parser = trials)]
     pub(crate) trials: Option<u32>,
     /// Share of a case's trials that must pass [default: from the suite]
     #[arg(long, value_name = "SHARE", value_parser = threshold)]
@@ -47,7 +47,7 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "N", value_parser = positive::<u64>)]
     pub(crate) max_tokens: Option<u64>,
     /// Seed of the simulated provider and of random orders [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>)]
     pub(crate) seed: Option<u64>,
     /// Keep the workspaces of programs whose trial did not pass, as `workspace` beside the results
     #[arg(long)]

@@ -1,7 +1,7 @@
 //! Arguments of `bakeoff select`.
 
 use super::shared::ExecutionArguments;
-use super::values::positive;
+use super::values::{positive, whole};
 use clap::Args;
 use std::path::PathBuf;
 
@@ -29,7 +29,7 @@ pub(crate) struct SelectArguments {
     #[arg(long, value_name = "RUN")]
     pub(crate) resume: Option<String>,
     /// Seed of the search, the simulated provider and random orders [default: 0]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>)]
     pub(crate) seed: Option<u64>,
     /// Print all combinations instead of the best
     #[arg(long)]

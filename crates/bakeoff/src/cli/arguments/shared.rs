@@ -1,8 +1,9 @@
 //! Groups of arguments that several commands share.
 
-use super::values::{positive, seconds};
+use super::values::{positive, seconds, whole};
 use crate::settings;
 use bakeoff_core::NanoDollars;
+use bakeoff_pace::RetryAfter;
 use bakeoff_report::JunitTests;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -47,7 +48,7 @@ impl ReuseArguments {
 #[command(next_help_heading = "Limits of every model, overriding the suite")]
 pub(crate) struct LimitArguments {
     /// Fixed concurrency limit (strategy `fixed`); with --rate-strategy, the upper bound of that strategy
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) max_connections: Option<u32>,
     /// Adaptive concurrency limit (strategy `adaptive`): true, MAX, MIN-MAX or MIN-START-MAX; false selects `fixed`
     #[arg(long, value_name = "SPEC", allow_hyphen_values = true)]
@@ -56,23 +57,41 @@ pub(crate) struct LimitArguments {
     #[arg(long, value_name = "STRATEGY")]
     pub(crate) rate_strategy: Option<String>,
     /// Requests per minute, for `auto` and `proactive`
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive::<u64>)]
+    #[arg(long, value_name = "N", value_parser = positive::<u64>)]
     pub(crate) rpm: Option<u64>,
     /// Input and output tokens per minute, for `auto` and `proactive`
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = positive::<u64>)]
+    #[arg(long, value_name = "N", value_parser = positive::<u64>)]
     pub(crate) tpm: Option<u64>,
     /// Waits that providers announce, for `auto`: `test` sends single requests before their end, `strict` none [default: from the suite, or test]
-    #[arg(long, value_name = "MODE", value_parser = ["test", "strict"], ignore_case = true)]
-    pub(crate) retry_after: Option<String>,
+    #[arg(long, value_name = "MODE", value_enum, ignore_case = true)]
+    pub(crate) retry_after: Option<RetryAfterMode>,
     /// Maximum number of retries per call, and of a throttled program [default: 8 after errors, unlimited until the timeout if throttled; 5 for programs]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_parser = whole::<u32>)]
     pub(crate) max_retries: Option<u32>,
     /// Timeout of a model call including its retries, and of a program, agent, service or model with tools that has no `timeout_seconds` of its own [default: from the suite, or 600]
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
     /// Timeout of a single request [default: from the suite, or derived from the latency of earlier requests]
-    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true, value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) attempt_timeout: Option<Duration>,
+}
+
+/// Treatment of waits that providers announce.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RetryAfterMode {
+    /// Single requests test whether the wait is longer than necessary
+    Test,
+    /// No request before the end of the wait
+    Strict,
+}
+
+impl From<RetryAfterMode> for RetryAfter {
+    fn from(mode: RetryAfterMode) -> RetryAfter {
+        match mode {
+            RetryAfterMode::Test => RetryAfter::Test,
+            RetryAfterMode::Strict => RetryAfter::Strict,
+        }
+    }
 }
 
 /// Arguments of the commands that run trials.

@@ -14,8 +14,17 @@ pub(super) fn trials(text: &str) -> Result<u32, String> {
 
 /// Parses a whole number of at least 1.
 pub(super) fn positive<N: TryFrom<i128>>(text: &str) -> Result<N, String> {
+    at_least(1, text)
+}
+
+/// Parses a whole number of at least 0.
+pub(super) fn whole<N: TryFrom<i128>>(text: &str) -> Result<N, String> {
+    at_least(0, text)
+}
+
+fn at_least<N: TryFrom<i128>>(min: i128, text: &str) -> Result<N, String> {
     match text.parse::<i128>() {
-        Ok(number) if number < 1 => Err("must be at least 1".to_owned()),
+        Ok(number) if number < min => Err(format!("must be at least {min}")),
         Ok(number) => N::try_from(number).map_err(|_| format!("`{text}` is too large")),
         Err(error) if *error.kind() == IntErrorKind::PosOverflow => {
             Err(format!("`{text}` is too large"))
@@ -59,6 +68,8 @@ mod tests {
         assert_eq!(positive::<u64>("7"), Ok(7));
         assert_eq!(positive::<u64>("0").unwrap_err(), "must be at least 1");
         assert_eq!(positive::<u64>("-5").unwrap_err(), "must be at least 1");
+        assert_eq!(whole::<u64>("0"), Ok(0));
+        assert_eq!(whole::<u64>("-1").unwrap_err(), "must be at least 0");
         assert_eq!(positive::<u32>("4294967296").unwrap_err(), "`4294967296` is too large");
         let digits = "9".repeat(40);
         assert_eq!(positive::<u64>(&digits).unwrap_err(), format!("`{digits}` is too large"));
