@@ -1,6 +1,6 @@
 //! The kind `rubric`: a model judges one answer by statements or by a score.
 
-use crate::info::{KindInfo, ParameterInfo, ParameterType, optional, required};
+use crate::info::{KindInfo, ParameterInfo, ParameterType, optional};
 use crate::judge::{
     InvalidReply, Judge, JudgeError, JudgeMaterial, JudgeQuestion, ask, parse_object,
 };
@@ -36,8 +36,12 @@ pub enum RubricCriterion {
     },
 }
 
-pub(crate) const MODEL: ParameterInfo =
-    required("model", ParameterType::Text, "The judge: a name under [models], or provider/model.");
+// Required when the kind is built; the suite may add its default.
+pub(crate) const MODEL: ParameterInfo = optional(
+    "model",
+    ParameterType::Text,
+    "The judge: a name under [models], or provider/model [default: `judge` of the suite].",
+);
 
 pub(crate) const PROMPT: ParameterInfo = optional(
     "prompt",

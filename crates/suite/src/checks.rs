@@ -5,7 +5,7 @@ use super::programs::{absolute_if_file, find_program};
 use super::spec::MEMBER_KEYS;
 use super::targets::Target;
 use super::template_value::TemplateValue;
-use super::tree::Node;
+use super::tree::{Node, SourceText};
 use super::variables::{TEMPLATE_HINT, TemplateUse};
 use crate::case::Case;
 use crate::case_error::CaseError;
@@ -112,6 +112,8 @@ pub(crate) struct CheckReader {
     models: Vec<TargetName>,
     /// Names of the selected models with tools, which have a workspace.
     agents: Vec<TargetName>,
+    /// Judge of checks that name none.
+    judge: Option<String>,
 }
 
 impl CheckReader {
@@ -124,12 +126,19 @@ impl CheckReader {
             known: root.tables("target").iter().filter_map(name).collect(),
             models: models.map(|target| target.name.clone()).collect(),
             agents: agents.map(|target| target.name.clone()).collect(),
+            judge: default_judge(root).map(|judge| judge.value.to_owned()),
         }
     }
 
     /// Creates a reader for targets that are all programs.
     pub(super) fn of_targets(folder: &Path, known: Vec<String>) -> CheckReader {
-        CheckReader { folder: folder.to_owned(), known, models: Vec::new(), agents: Vec::new() }
+        CheckReader {
+            folder: folder.to_owned(),
+            known,
+            models: Vec::new(),
+            agents: Vec::new(),
+            judge: None,
+        }
     }
 
     /// Reads the checks of the suite and skips those with problems.
@@ -212,6 +221,7 @@ impl CheckReader {
     ) -> Result<CheckSpec, CheckProblem> {
         let text = |key: &str| table.get(key).and_then(Value::as_str);
         let kind = kind_of(table).ok_or_else(|| CheckProblem::at("kind", "unknown check kind"))?;
+        let table = &self.with_judge(table)?;
         let id = match text("id") {
             Some(id) if !ids.insert(id.to_owned()) => {
                 return Err(CheckProblem::at("id", format!("duplicate check id `{id}`")));
@@ -238,6 +248,28 @@ impl CheckReader {
             Some(problem) => Err(problem),
             None => Ok(check),
         }
+    }
+
+    /// Adds the default judge to a check that needs one, or to such checks in a group.
+    fn with_judge(&self, table: &Map<String, Value>) -> Result<Map<String, Value>, CheckProblem> {
+        let mut table = table.clone();
+        if let Some(Value::Array(members)) = table.get_mut("checks") {
+            for member in members.iter_mut().filter_map(Value::as_object_mut) {
+                *member = self.with_judge(member).map_err(|problem| CheckProblem {
+                    key: Some("checks".to_owned()),
+                    ..problem
+                })?;
+            }
+        }
+        let needs_judge = kind_of(&table).is_some_and(has_judge) && !table.contains_key("model");
+        if needs_judge {
+            let judge = self.judge.as_deref().ok_or_else(|| {
+                CheckProblem::at("kind", "the check has no `model` to judge")
+                    .with_hint("add `model` to the check, or `judge` to [suite]")
+            })?;
+            table.insert("model".to_owned(), judge.into());
+        }
+        Ok(table)
     }
 
     /// Returns the problem of a kind for programs that applies to a model.
@@ -462,6 +494,16 @@ impl CheckReader {
 
 fn kind_of(table: &Map<String, Value>) -> Option<&'static KindInfo> {
     KindInfo::find(table.get("kind")?.as_str()?)
+}
+
+/// Returns the default judge of a suite.
+pub(super) fn default_judge<'a>(root: &Node<'a, '_>) -> Option<SourceText<'a>> {
+    root.table("suite")?.text("judge")
+}
+
+/// Returns whether a judge decides checks of a kind.
+fn has_judge(kind: &KindInfo) -> bool {
+    kind.all_parameters().any(|parameter| parameter.name == "model")
 }
 
 /// Returns the judge of a check and the number of its calls per output.

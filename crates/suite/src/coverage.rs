@@ -2,7 +2,7 @@
 //! no check applies to.
 
 use super::check_fields::CheckProblem;
-use super::checks::{CheckReader, CheckSpec};
+use super::checks::{CheckReader, CheckSpec, default_judge};
 use super::resolve;
 use super::suite::LoadContext;
 use super::targets::Target;
@@ -60,7 +60,7 @@ impl Coverage<'_> {
         if has_tags {
             self.report_tags(&nodes, &scan.tags, problems);
         }
-        let judges = self.judges(&nodes, cases, &scan, problems);
+        let judges = self.judges(root, cases, &scan, problems);
         problems.extend(scan.problems.finish());
         judges
     }
@@ -171,7 +171,7 @@ impl Coverage<'_> {
     /// Returns the judge models by their names in checks.
     fn judges(
         &self,
-        nodes: &[Node<'_, '_>],
+        root: &Node<'_, '_>,
         cases: &CaseSource,
         scan: &CaseScan,
         problems: &mut Problems<'_>,
@@ -183,10 +183,12 @@ impl Coverage<'_> {
             |check: &CheckSpec| self.targets.iter().any(|target| check.applies_to(target.base()));
         let is_judge = |name: &str| {
             let mut judges = self.checks.iter().filter(|check| is_selected(check));
-            judges.any(|check| check.judge_calls.iter().any(|(judge, _)| judge == name))
+            scan.judges.contains_key(name)
+                || judges.any(|check| check.judge_calls.iter().any(|(judge, _)| judge == name))
         };
         let mut names = Vec::new();
-        nodes.iter().for_each(|node| add_judges(node, &mut names));
+        root.tables("check").iter().for_each(|node| add_judges(node, &mut names));
+        names.extend(default_judge(root));
         for name in names {
             let key = name.value.to_owned();
             if is_judge(&key) && seen.insert(key.clone()) {

@@ -651,3 +651,55 @@ value = "tool_calls"
     let output = run(&dir);
     assert_eq!(output.code, 0, "{}", output.transcript());
 }
+
+#[test]
+fn suite_has_a_default_judge() {
+    let suite = r#"
+[models.default]
+provider = "sim"
+model = "judge"
+prices = { input = 1, output = 2 }
+[models.own]
+provider = "sim"
+model = "judge"
+prices = { input = 1000, output = 2000 }
+[[target]]
+name = "one"
+model = "sim/echo"
+prompt = "It is Paris."
+[[cases.inline]]
+id = "suite"
+[[cases.inline]]
+id = "case"
+checks = [
+  { kind = "rubric", criteria = ['It says "Paris".'] },
+  { kind = "any", checks = [{ kind = "pairwise", reference = "Rome" }] },
+]
+[[check]]
+kind = "rubric"
+criteria = ['It says "Paris".']
+[[check]]
+kind = "rubric"
+id = "own"
+model = "own"
+criteria = ['It says "Paris".']
+"#;
+    let with_judge = format!("[suite]\njudge = \"default\"\n{suite}");
+    let dir = TestDir::with_suite(&with_judge);
+    let output = run(&dir);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let plan = dir.run(&["check"]).stdout;
+    assert!(plan.contains("judge default: 5 calls"), "{plan}");
+    assert!(plan.contains("judge own: 2 calls"), "{plan}");
+
+    let without = TestDir::with_suite(suite).run(&["check"]);
+    assert_eq!(without.code, 2, "{}", without.transcript());
+    let message = "error: the check has no `model` to judge\n  --> bakeoff.toml:23:8";
+    assert!(without.stderr.contains(message), "{}", without.stderr);
+    assert!(without.stderr.contains("or `judge` to [suite]"), "{}", without.stderr);
+    assert_eq!(without.stderr.matches("no `model` to judge").count(), 3, "{}", without.stderr);
+
+    let unknown = with_judge.replace("judge = \"default\"", "judge = \"gone\"");
+    let unknown = TestDir::with_suite(&unknown).run(&["check"]);
+    assert!(unknown.stderr.contains(" --> bakeoff.toml:2:9"), "{}", unknown.stderr);
+}

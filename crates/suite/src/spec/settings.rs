@@ -33,6 +33,11 @@ pub(crate) const SUITE: Section = Section::new(
             "Lowest mean score with which a target passes, in addition to the rule about its cases [default: none]",
         ).effect(Effect::Verdict),
         optional(
+            "judge",
+            ValueType::Text,
+            "Judge of checks without `model`: a name under [models], or provider/model",
+        ).effect(Effect::Verdict),
+        optional(
             "parallel",
             ValueType::Integer { min: 1, max: 1_000_000 },
             "Maximum number of concurrent trials over all targets [default: limits of the models; number of cores for programs]",
