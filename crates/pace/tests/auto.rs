@@ -271,7 +271,7 @@ fn exhausted_window_does_not_hide_a_limit_per_second() {
     let limit = Limit::WindowOfSeconds { count: 300, seconds: 60.0, per_second: 20 };
     let stats = run(1100, Provider::new(limit), AutoConfig::default());
     // Three full windows, and ten seconds for the last two hundred.
-    assert!(stats.seconds < 200.0, "{}", stats.seconds);
+    assert!(stats.seconds < 210.0, "{}", stats.seconds);
     assert!(stats.rejected < 180, "{}", stats.rejected);
 }
 

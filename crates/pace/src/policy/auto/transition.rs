@@ -123,6 +123,11 @@ impl AutoPolicy {
             self.discard(sent);
             return;
         }
+        let has_wait = hint.is_some() && !self.block.is_ignored();
+        if matches!(self.mode, AutoMode::Bucket(_)) && !has_wait && self.search.is_isolated(sent) {
+            self.discard(sent);
+            return;
+        }
         self.marks.add(sent.at, sent.accepted);
         let accepted = sent.accepted;
         let seconds = sent.at - self.first_sent.unwrap_or(sent.at);

@@ -17,6 +17,8 @@ const EARLY_SHARES: [f64; 3] = [0.04, 0.15, 0.4];
 const MIN_EARLY_LENGTH_S: f64 = 5.0;
 /// Minimum number of requests in the burst of a window.
 const MIN_BURST: f64 = 5.0;
+/// A second rejection among so many requests after the first one ends a burst; a single one may be random.
+const MAX_REJECTION_DISTANCE: u64 = 4;
 /// Maximum length of a burst in seconds.
 const MAX_BURST_S: f64 = 3.0;
 /// Seconds after the expected opening at which a request tests it.
@@ -38,6 +40,8 @@ pub(super) enum WindowSearch {
         sent: f64,
         next: f64,
         interval: f64,
+        /// Number and send time of the latest rejected request; the rejection may be random.
+        rejected: Option<(u64, f64)>,
     },
     /// A burst was admitted. Tests candidate lengths for the next one.
     Seek {
@@ -140,6 +144,7 @@ impl WindowSearch {
                         sent: 1.0,
                         next: now,
                         interval: patience,
+                        rejected: None,
                     }
                 } else {
                     WindowSearch::new()
@@ -187,6 +192,19 @@ impl WindowSearch {
         }
     }
 
+    /// Returns whether a rejection may be random: the first one in a burst, unless the next requests are rejected
+    /// too.
+    pub(super) fn is_isolated(&mut self, sent: SentRequest) -> bool {
+        let WindowSearch::Burst { rejected, .. } = self else { return false };
+        let is_near =
+            |(number, _): (u64, f64)| number.abs_diff(sent.number) <= MAX_REJECTION_DISTANCE;
+        if rejected.is_some_and(is_near) {
+            return false;
+        }
+        *rejected = Some((sent.number, sent.at));
+        true
+    }
+
     /// Handles a rejection that carries news.
     pub(super) fn on_rejected(&mut self, sent: SentRequest) {
         match self {
@@ -197,9 +215,11 @@ impl WindowSearch {
                 *rejections += 1;
                 *last = sent.at;
             }
-            WindowSearch::Burst { after, opened, silence, rate, first, .. } => {
-                let admitted = sent.number.saturating_sub(*first) as f64;
-                let duration = sent.at - *opened;
+            WindowSearch::Burst { after, opened, silence, rate, first, rejected, .. } => {
+                let first_rejected = rejected.filter(|(number, _)| *number < sent.number);
+                let (number, ended) = first_rejected.unwrap_or((sent.number, sent.at));
+                let admitted = number.saturating_sub(*first) as f64;
+                let duration = ended - *opened;
                 let is_burst =
                     admitted >= MIN_BURST && (admitted - 2.0) / duration.max(1e-3) > 3.0 / *silence;
                 // Both the last rejection before the burst and the first one of the silence fell into
@@ -304,6 +324,19 @@ mod tests {
         assert_eq!(found.first, TimeBounds { after: 3.0, until: 5.0 });
         assert!((found.second.after - 9.65).abs() < 1e-9);
         assert!((found.second.until - 10.02).abs() < 1e-9);
+    }
+
+    #[test]
+    fn single_rejection_does_not_end_a_burst() {
+        let mut search = burst();
+        assert!(search.is_isolated(sent(5.1, 6)));
+        assert!(search.is_isolated(sent(5.4, 16)), "far from the first one");
+        // The next request is rejected, too: the burst ended at the first of both.
+        assert!(!search.is_isolated(sent(5.5, 17)));
+        search.on_rejected(sent(5.5, 17));
+        let WindowSearch::Seek { count, closed, .. } = search else { panic!("{search:?}") };
+        assert_eq!((count, closed), (12.0, 5.5));
+        assert!(!search.is_isolated(sent(7.0, 18)), "not in a burst");
     }
 
     #[test]
