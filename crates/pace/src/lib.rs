@@ -1,10 +1,11 @@
 //! Rate limiting: pools and permits, the strategies behind them, the retry policy, rate-limit
-//! headers, and the feeder that keeps pools full.
+//! headers, spending limits, and the feeder that keeps pools full.
 //!
 //! No HTTP here. All decisions are functions of a time that is passed in; only [`Pool`] reads a clock.
 
 mod binding;
 mod breaker;
+mod budget;
 mod connections;
 mod cost;
 mod delayed;
@@ -24,6 +25,10 @@ mod strategy;
 mod tuning;
 
 pub use binding::BindingLimit;
+pub use budget::{
+    BudgetExhausted, BudgetLedger, Denial, Expense, ExpenseLimit, LedgerEntry, Reservation,
+    SharedBudget,
+};
 pub use connections::{AdaptiveBounds, AdaptiveConnections, ConnectionsError};
 pub use cost::{Dimension, TokenCost};
 pub use delayed::DelayEnd;
