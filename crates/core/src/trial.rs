@@ -183,6 +183,8 @@ pub enum ErrorKind {
     RateLimit,
     /// The account's quota is exhausted; waiting does not help.
     Quota,
+    /// The rest of the run's budget does not cover the call.
+    Budget,
     /// Server errors, dropped connections, an unreachable host.
     Transient,
     /// The provider rejected the request as invalid.

@@ -1,13 +1,11 @@
 //! Estimate of the tokens and cost of a run, without making a call.
 
 use bakeoff_core::{NanoDollars, TargetName, Usage};
+use bakeoff_llm::ANSWER_TOKENS;
 use bakeoff_suite::{ChainStep, ModelTarget, Suite, Target, TargetKind, Template, with_texts};
 use minijinja::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Assumed length of an answer without a smaller `max_tokens`.
-const ANSWER_TOKENS: u64 = 200;
 
 /// Estimate for a run.
 #[derive(Debug, Clone, PartialEq)]

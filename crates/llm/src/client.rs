@@ -14,7 +14,7 @@ use crate::service::{Service, ServiceCall, ServiceResponse};
 use crate::transport::Transport;
 use crate::{Delta, Failure};
 use bakeoff_core::{Content, NanoDollars, Redactor, Request, Response};
-use bakeoff_pace::{LearnedLimit, LimitsError, Pool, PoolKey, Pools, RetryPolicy};
+use bakeoff_pace::{LearnedLimit, LimitsError, Pool, PoolKey, Pools, RetryPolicy, SharedBudget};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::HeaderMap;
@@ -34,6 +34,7 @@ pub struct Client {
     flights: Flights,
     pub(crate) retry: RetryPolicy,
     pub(crate) deadline: Option<Instant>,
+    pub(crate) budget: Option<SharedBudget>,
     pub(crate) redactor: Redactor,
     pub(crate) on_http: Option<HttpObserver>,
 }
@@ -63,6 +64,8 @@ pub struct ClientConfig {
     pub retry: RetryPolicy,
     /// End of the run. A longer wait that a provider announces stops its pool.
     pub deadline: Option<Instant>,
+    /// Budget of all calls. Models without a known price count only towards a limit of tokens.
+    pub budget: Option<SharedBudget>,
     /// Secrets to redact in responses and error messages.
     pub redactor: Redactor,
     /// Observer of every request.
@@ -119,6 +122,13 @@ impl ClientConfig {
         self
     }
 
+    /// Sets the budget of all calls.
+    #[must_use]
+    pub fn budget(mut self, budget: SharedBudget) -> Self {
+        self.budget = Some(budget);
+        self
+    }
+
     /// Sets the secrets to redact.
     #[must_use]
     pub fn redactor(mut self, redactor: Redactor) -> Self {
@@ -170,6 +180,7 @@ impl Client {
             flights: Flights::default(),
             retry: config.retry,
             deadline: config.deadline,
+            budget: config.budget,
             redactor: config.redactor,
             on_http: config.on_http,
         }
@@ -301,6 +312,11 @@ impl Client {
     /// When the limits of the model are invalid.
     pub fn pool(&self, model: &Model) -> Result<Pool, LimitsError> {
         self.pools.get(&model.pool, model.limits)
+    }
+
+    /// Returns the budget of all calls.
+    pub fn budget(&self) -> Option<&SharedBudget> {
+        self.budget.as_ref()
     }
 
     /// Returns all pools created so far.

@@ -20,6 +20,7 @@
 //! # }).unwrap();
 //! ```
 
+mod budget;
 mod cache;
 mod call;
 mod client;
@@ -42,6 +43,7 @@ pub mod sse;
 mod transport;
 mod wire;
 
+pub use budget::ANSWER_TOKENS;
 pub use cache::{Cache, CacheEntry, CacheError, CacheKey, CacheStats};
 pub use call::{Call, CallContext, CallError, Ordinals, Retry};
 pub use client::{Client, ClientConfig};

@@ -112,6 +112,31 @@ impl Server {
     }
 }
 
+impl ModelConfig {
+    /// Returns the name of the model at its provider. Simulated models have the prefix `sim/` in process and
+    /// over HTTP.
+    fn name_at(&self, provider: &Provider) -> String {
+        match self.model.strip_prefix("sim/") {
+            None if provider.name == "sim" => format!("sim/{}", self.model),
+            _ => self.model.clone(),
+        }
+    }
+
+    /// Returns the source of the model's prices. Without configured prices, simulated models are free, and the
+    /// price of a server on this machine is unknown. All others are looked up in the catalogue.
+    pub fn price_source(&self) -> PriceSource {
+        let Some(provider) = Provider::find(&self.provider) else { return PriceSource::Unknown };
+        let name = self.name_at(provider);
+        let base_url = self.base_url.as_deref().and_then(|url| Url::parse(url).ok());
+        match self.prices {
+            Some(prices) => PriceSource::Configured(prices),
+            None if name.starts_with("sim/") => PriceSource::Configured(Prices::default()),
+            None if base_url.is_some_and(|url| is_loopback(&url)) => PriceSource::Unknown,
+            None => PriceSource::look_up(provider.catalogue_id, &name),
+        }
+    }
+}
+
 impl Model {
     /// Resolves a model by its full name, `provider/model`, with default settings. API keys come from the
     /// environment of the process, such as `OPENAI_API_KEY`.
@@ -146,11 +171,7 @@ impl Model {
         let provider = Provider::find(&config.provider)
             .ok_or_else(|| ModelError::UnknownProvider(config.provider.clone()))?;
         config.limits.check()?;
-        // Simulated models have the prefix `sim/` in process and over HTTP.
-        let name = match config.model.strip_prefix("sim/") {
-            None if provider.name == "sim" => format!("sim/{}", config.model),
-            _ => config.model.clone(),
-        };
+        let name = config.name_at(provider);
         let mut secrets = Vec::new();
         let (route, endpoint) = match (&config.base_url, provider.wire) {
             (None, None) => (Route::Simulated, "sim".to_owned()),
@@ -177,7 +198,7 @@ impl Model {
         Ok(Model {
             provider: provider.name,
             pool: PoolKey { endpoint, model: name.clone(), account },
-            prices: price_source(config, provider, &name, &route),
+            prices: config.price_source(),
             name,
             limits: config.limits,
             stream: config.stream,
@@ -254,23 +275,6 @@ impl Model {
     /// Whether the model is simulated, in this process or over HTTP.
     pub fn is_simulated(&self) -> bool {
         self.name.starts_with("sim/")
-    }
-}
-
-/// Returns the source of a model's prices. Without configured prices, simulated models are free, and the
-/// price of a server on this machine is unknown. All others are looked up in the catalogue.
-fn price_source(
-    config: &ModelConfig,
-    provider: &Provider,
-    name: &str,
-    route: &Route,
-) -> PriceSource {
-    let is_local = matches!(route, Route::Http(server) if is_loopback(&server.base));
-    match config.prices {
-        Some(prices) => PriceSource::Configured(prices),
-        None if name.starts_with("sim/") => PriceSource::Configured(Prices::default()),
-        None if is_local => PriceSource::Unknown,
-        None => PriceSource::look_up(provider.catalogue_id, name),
     }
 }
 

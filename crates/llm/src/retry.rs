@@ -1,5 +1,6 @@
 //! The retry loop of a call: permits, requests, backoff, and what the pool learns from each outcome.
 
+use crate::budget::CallReservation;
 use crate::call::{Call, CallContext, CallError, Retry};
 use crate::model::Model;
 use crate::pool_stop::stop_reason;
@@ -49,6 +50,7 @@ impl ModelCall<'_> {
         let info = RequestInfo { name: &model.name, method };
         let cost = pool.estimate(request.input_tokens(), request.max_tokens());
         let mut ask = PermitRequest::default().run(context.run).cost(cost);
+        let mut reservation = CallReservation::new(self, waited.retries).await?;
         loop {
             let permit = tokio::select! {
                 biased;
@@ -72,6 +74,7 @@ impl ModelCall<'_> {
                     pool.record_latency(latency, waited.timeouts);
                     permit.end(success(&response, waited.retries == 0));
                     guard.finish(latency, None, None);
+                    reservation.finish(self, &response.response.usage);
                     return Ok(self.finish(response, latency, waited.retries));
                 }
                 Err(failure) => client.redact_failure(failure),
@@ -83,7 +86,11 @@ impl ModelCall<'_> {
             let info =
                 delay.map(|delay| RetryInfo { code: failure.code.as_deref(), pause: delay.pause });
             guard.finish(latency, Some(failure.kind), info);
-            let Some(delay) = delay else { return Err(CallError { failure, retries }) };
+            let Some(delay) = delay else {
+                reservation.end_with_failure(failure.kind);
+                return Err(CallError { failure, retries });
+            };
+            reservation = reservation.after_failure(self, failure.kind, retries).await?;
             if let Some(on_retry) = context.on_retry {
                 on_retry(&Retry { model: &model.name, pause: delay.pause, failure: &failure });
             }

@@ -1,0 +1,86 @@
+//! Reservation of the likely expense of a call.
+
+use crate::Failure;
+use crate::call::CallError;
+use crate::retry::ModelCall;
+use bakeoff_core::{ErrorKind, NanoDollars, Usage};
+use bakeoff_pace::{Expense, Reservation};
+
+/// Assumed length of an answer without `max_tokens`.
+pub const ANSWER_TOKENS: u64 = 200;
+
+/// The reserved part of the budget; absent without a budget.
+#[derive(Debug)]
+pub(crate) struct CallReservation(Option<Reservation>);
+
+impl CallReservation {
+    /// Waits until the likely expense of a call fits into the client's budget.
+    pub(crate) async fn new(
+        call: ModelCall<'_>,
+        retries: u32,
+    ) -> Result<CallReservation, CallError> {
+        let Some(budget) = &call.client.budget else { return Ok(CallReservation(None)) };
+        let usage = Usage {
+            input: call.request.input_tokens(),
+            output: call.request.max_tokens().unwrap_or(ANSWER_TOKENS),
+            ..Usage::default()
+        };
+        let kind = kind(call);
+        let reserved = tokio::select! {
+            biased;
+            () = call.context.stop.cancelled() => return Err(CallError::cancelled(retries)),
+            reserved = budget.reserve(&kind, expense(call, &usage)) => reserved,
+        };
+        match reserved {
+            Ok(reservation) => Ok(CallReservation(Some(reservation))),
+            Err(exhausted) => {
+                let failure = Failure::local(ErrorKind::Budget, exhausted.to_string());
+                Err(CallError { failure, retries })
+            }
+        }
+    }
+
+    /// Records the usage of the answer.
+    pub(crate) fn finish(self, call: ModelCall<'_>, usage: &Usage) {
+        if let Some(reservation) = self.0 {
+            reservation.finish(expense(call, usage));
+        }
+    }
+
+    /// Records a failed request. Providers charge for answers that arrive late or damaged.
+    pub(crate) async fn after_failure(
+        self,
+        call: ModelCall<'_>,
+        kind: ErrorKind,
+        retries: u32,
+    ) -> Result<CallReservation, CallError> {
+        match self.0 {
+            Some(reservation) if is_charged(kind) => {
+                reservation.forfeit();
+                CallReservation::new(call, retries).await
+            }
+            unchanged => Ok(CallReservation(unchanged)),
+        }
+    }
+
+    /// Records that the last request failed.
+    pub(crate) fn end_with_failure(self, kind: ErrorKind) {
+        if let Some(reservation) = self.0.filter(|_| is_charged(kind)) {
+            reservation.forfeit();
+        }
+    }
+}
+
+fn is_charged(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::MalformedResponse | ErrorKind::Timeout)
+}
+
+/// Calls of the same model have similar errors of estimation.
+fn kind(call: ModelCall<'_>) -> String {
+    format!("{} {}", call.model.pool.endpoint, call.model.name)
+}
+
+fn expense(call: ModelCall<'_>, usage: &Usage) -> Expense {
+    let cost = call.model.cost(usage).unwrap_or(NanoDollars(0));
+    Expense { cost, tokens: usage.total() }
+}
