@@ -149,6 +149,11 @@ impl CodingAgent {
         self == CodingAgent::Pi
     }
 
+    /// Whether its event stream contains the cost; the others report tokens only.
+    pub fn reports_cost(self) -> bool {
+        matches!(self, CodingAgent::Claude | CodingAgent::OpenCode)
+    }
+
     /// Returns a parser for its standard output.
     pub fn parser(self) -> AgentOutputParser {
         let format: Box<dyn EventFormat> = match self {

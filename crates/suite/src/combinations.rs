@@ -111,6 +111,10 @@ fn combination(
         // Services have no roles and therefore no combinations.
         TargetKind::Service(_) => return None,
     };
+    let pricing = match (pairs().next(), roles.len()) {
+        (Some((_, _, candidate)), 1) => base.pricing.with_candidate(&candidate.prices),
+        _ => base.pricing.clone(),
+    };
     let mut roles = base.roles.clone();
     for (role, name, _) in pairs() {
         if let Some(entry) = roles.iter_mut().find(|(known, _)| *known == role) {
@@ -123,6 +127,7 @@ fn combination(
         prompt: base.prompt.clone(),
         timeout: base.timeout,
         kind,
+        pricing,
         roles,
         sample: Some(base.name.clone()),
     })

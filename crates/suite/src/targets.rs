@@ -3,6 +3,7 @@
 use super::agents::{self, AgentSettings};
 use super::chain::{self, ChainTarget};
 use super::models::NamedModel;
+use super::pricing::TrialPricing;
 use super::programs::{self, ProgramTarget, Protocol};
 use super::resolve::{label, resolve};
 use super::roles::roles_of;
@@ -32,6 +33,8 @@ pub struct Target {
     pub timeout: Option<Duration>,
     /// Kind with its settings.
     pub kind: TargetKind,
+    /// Cost of the trials of a program or service.
+    pub pricing: TrialPricing,
     /// Roles with the names of their models in the suite file.
     pub roles: Vec<(String, String)>,
     /// Target that this one is a combination of. Outputs are samples of that target, so that combinations
@@ -152,9 +155,11 @@ pub(super) fn read(
                 let model = context.roles.get(role.value)?;
                 Some((role.value.to_owned(), model.value.to_owned()))
             });
+            let roles: Vec<(String, String)> = roles.collect();
             Some(Target {
                 name: name.value.into(),
-                roles: roles.collect(),
+                pricing: TrialPricing::read(node, &roles, models, problems),
+                roles,
                 sample: None,
                 gate: node.boolean("gate").unwrap_or(true),
                 prompt: prompt?,

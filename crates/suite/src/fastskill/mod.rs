@@ -16,6 +16,7 @@ use super::targets::{Target, TargetKind};
 use super::tree::{self, Node};
 use super::workspaces;
 use crate::case::CaseSource;
+use crate::pricing::TrialPricing;
 use crate::problem::{Problem, Problems, SuiteError, suggest};
 use crate::template::Template;
 use bakeoff_agent::CodingAgent;
@@ -318,6 +319,7 @@ impl ProjectLoader<'_, '_> {
             prompt: Template::compile("{{ prompt }}").ok()?,
             timeout: None,
             kind: TargetKind::Program(ProgramTarget { workspace, ..program }),
+            pricing: TrialPricing::default(),
             roles: Vec::new(),
             sample: None,
         })

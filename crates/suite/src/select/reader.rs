@@ -2,13 +2,14 @@
 
 use super::{SelectBudget, SelectObjective, SelectPlan};
 use crate::models::NamedModel;
+use crate::pricing::model_prices;
 use crate::problem::{Problem, Problems, suggest};
 use crate::resolve;
 use crate::roles::roles_of;
 use crate::suite::LoadContext;
 use crate::tree::{Node, SourceText};
 use bakeoff_core::NanoDollars;
-use bakeoff_llm::Model;
+use bakeoff_llm::{Model, PriceSource};
 use bakeoff_select::SelectorOptions;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -29,6 +30,7 @@ pub(crate) struct RoleCandidate {
     pub(crate) label: String,
     /// Model; absent for programs, which make the calls themselves.
     pub(crate) model: Option<Model>,
+    pub(crate) prices: PriceSource,
 }
 
 /// Returns the name of the target whose roles are searched, if it is unambiguous.
@@ -237,7 +239,8 @@ impl SelectReader<'_, '_> {
                     None => continue,
                 }
             };
-            candidates.insert(name.to_owned(), RoleCandidate { label, model });
+            let prices = model_prices(name, self.models);
+            candidates.insert(name.to_owned(), RoleCandidate { label, model, prices });
         }
         candidates
     }

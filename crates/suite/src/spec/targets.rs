@@ -23,6 +23,8 @@ const TOOL_MODELS: &[TargetType] = &[TargetType::ToolModel];
 const PROGRAMS: &[TargetType] = &[TargetType::Program];
 const CODING_AGENTS: &[TargetType] = &[TargetType::Agent];
 const SERVICES: &[TargetType] = &[TargetType::Service];
+/// Targets that make their calls themselves.
+const SELF_CALLING: &[TargetType] = &[TargetType::Program, TargetType::Agent, TargetType::Service];
 const WITH_WORKSPACE: &[TargetType] =
     &[TargetType::Program, TargetType::Agent, TargetType::ToolModel];
 const WITH_TIMEOUT: &[TargetType] =
@@ -111,6 +113,16 @@ pub(crate) const TARGET: Section = Section::new(
                 SECONDS,
                 "Time limit in seconds of a program, agent, service or model with tools [default: `timeout_seconds` of the suite]",
             ).only_for(WITH_TIMEOUT),
+            optional(
+                "priced_as",
+                ValueType::Text,
+                "For programs, agents and services: model whose prices apply to reported tokens: a name under [models], or provider/model [default: the model of the only role]",
+            ).only_for(SELF_CALLING),
+            optional(
+                "trial_cost_usd",
+                ValueType::Number { min: 0.0, max: 1e6 },
+                "For programs, agents and services: cost of a trial in dollars, if none is reported; 0 for programs that cost nothing",
+            ).only_for(SELF_CALLING),
             optional(
                 "workspace",
                 ValueType::Text,
