@@ -4,9 +4,10 @@
 use crate::Error;
 use crate::aggregate::{Aggregate, FinishedTrial};
 use crate::attempt;
+use crate::budget::shared_budget;
 use crate::case_files::CaseFiles;
 use crate::cleanup;
-use crate::client::save_limits;
+use crate::client::{RunLimits, save_limits};
 use crate::context::TrialContext;
 use crate::control::ControlSocket;
 use crate::folder::RunFolder;
@@ -21,6 +22,7 @@ use crate::traffic_log::TrafficLog;
 use crate::work_folder::{WorkFolder, needs_folders};
 use bakeoff_core::{Event, RunStats, SCHEMA_VERSION};
 use bakeoff_journal::Journal;
+use bakeoff_suite::Budget;
 use chrono::Utc;
 use std::io;
 use std::path::PathBuf;
@@ -149,17 +151,17 @@ fn work_path(run: &Run, work: &WorkFolder) -> Option<PathBuf> {
 }
 
 impl<'a> ActiveRun<'a> {
-    /// Opens the run's folder and records the start. After `max_time`, requests in flight end as usual,
+    /// Opens the run's folder and records the start. After the time of the budget, requests in flight end as usual,
     /// and trials that wait for a permit or a retry are cancelled. Also returns the trials that an earlier process
     /// has finished.
     pub(crate) fn start(
         run: &mut Run,
-        max_time: Option<Duration>,
+        budget: &Budget,
         stopper: &Stopper,
         listener: Listener<'a>,
     ) -> Result<(ActiveRun<'a>, Vec<FinishedTrial>), Error> {
         let started = Instant::now();
-        let deadline = max_time.and_then(|time| started.checked_add(time));
+        let deadline = budget.time.and_then(|time| started.checked_add(time));
         let open = match run.resume.take() {
             None => OpenRun::create(run)?,
             Some(state) => OpenRun::resume(run, state)?,
@@ -167,6 +169,7 @@ impl<'a> ActiveRun<'a> {
         let OpenRun { folder, work, journal, aggregate, case_files, started_at, done, .. } = open;
         let work = Arc::new(work);
         let finished: Vec<FinishedTrial> = aggregate.finished().collect();
+        let shared = shared_budget(budget, aggregate.spent());
         let mut recorder = Recorder::new(journal, aggregate, case_files, listener);
         let (schema_version, run_id, plan) = (SCHEMA_VERSION, folder.id.clone(), run.plan());
         recorder.record(&match done {
@@ -174,8 +177,9 @@ impl<'a> ActiveRun<'a> {
             Some(done) => Event::RunResumed { schema_version, run_id, plan, done },
         })?;
         let traffic = TrafficLog::open(&folder)?;
+        let limits = RunLimits { deadline, budget: shared };
         let (context, trial_events, cache_error) =
-            TrialContext::new(run, &folder, Arc::clone(&work), &traffic, deadline, stopper);
+            TrialContext::new(run, &folder, Arc::clone(&work), &traffic, limits, stopper);
         if let Some(damage) = open.damage {
             recorder.warn(JOURNAL_DAMAGED, damage)?;
         }

@@ -8,6 +8,7 @@ use bakeoff_core::{
     Attempt, CaseIds, ErrorKind, NanoDollars, RunId, RunStats, SCHEMA_VERSION, Status, Summary,
     TargetName, TrialKey, TrialResult, Usage, Verdict,
 };
+use bakeoff_pace::Expense;
 use bakeoff_stats::Threshold;
 use bakeoff_suite::EarlyStop;
 use std::sync::Arc;
@@ -174,7 +175,9 @@ impl Aggregate {
             self.outputs[target].judged += 1;
             self.outputs[target].has_content |= has_content(&result.attempt);
         }
-        self.spent += numbers.cost.unwrap_or_default();
+        // Saved costs were paid for by other trials.
+        let cost = numbers.cost.unwrap_or_default().0.saturating_sub(result.attempt.saved.0);
+        self.spent += NanoDollars(cost.max(0));
         self.spent += numbers.judge_cost;
         for usage in [numbers.usage, result.attempt.judge_usage].into_iter().flatten() {
             self.tokens = self.tokens.saturating_add(usage.total());
@@ -224,8 +227,8 @@ impl Aggregate {
     }
 
     /// Returns the cost and the tokens so far, including repeated executions of a trial.
-    pub fn spent(&self) -> (NanoDollars, u64) {
-        (self.spent, self.tokens)
+    pub fn spent(&self) -> Expense {
+        Expense { cost: self.spent, tokens: self.tokens }
     }
 
     /// Summarizes the results. `stats` has the times of the run; its other fields are filled in.

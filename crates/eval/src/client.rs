@@ -6,7 +6,7 @@ use crate::limit_overrides::called_models;
 use crate::traffic_log::TrafficLog;
 use bakeoff_core::{Event, Redactor};
 use bakeoff_llm::{Cache, Client, ClientConfig, LimitHistory, Provider};
-use bakeoff_pace::RetryPolicy;
+use bakeoff_pace::{RetryPolicy, SharedBudget};
 use bakeoff_suite::{CacheScope, Suite, TargetKind};
 use std::time::SystemTime;
 use tokio::time::Instant;
@@ -19,13 +19,21 @@ pub(crate) struct RunClient {
     pub(crate) cache_error: Option<String>,
 }
 
+/// Limits of all calls of a run.
+#[derive(Default)]
+pub(crate) struct RunLimits {
+    /// End of the run.
+    pub(crate) deadline: Option<Instant>,
+    pub(crate) budget: Option<SharedBudget>,
+}
+
 /// Builds the client of a run.
 pub(crate) fn build_client(
     suite: &Suite,
     config: &RunConfig,
     folder: &RunFolder,
     traffic: &TrafficLog,
-    deadline: Option<Instant>,
+    limits: RunLimits,
 ) -> RunClient {
     let redactor = redactor(suite);
     let scope = match suite.settings.cache {
@@ -51,7 +59,8 @@ pub(crate) fn build_client(
         .on_http(traffic.observer(config.on_http.clone()));
     client.transport.clone_from(&config.transport);
     client.cache = cache;
-    client.deadline = deadline;
+    client.deadline = limits.deadline;
+    client.budget = limits.budget;
     client.pools.clone_from(&config.pools);
     if let Some(path) = &config.memory {
         client.limit_history = LimitHistory::read(path, SystemTime::now());

@@ -1,7 +1,7 @@
 //! State shared by all trials of a run.
 
 use crate::attempt;
-use crate::client::{RunClient, build_client};
+use crate::client::{RunClient, RunLimits, build_client};
 use crate::code_check::PythonWorkers;
 use crate::folder::RunFolder;
 use crate::run::Run;
@@ -18,7 +18,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// Number of runs of this process. Runs that share a pool take turns by their tags.
@@ -65,11 +64,11 @@ impl TrialContext {
         folder: &RunFolder,
         work: Arc<WorkFolder>,
         traffic: &TrafficLog,
-        deadline: Option<Instant>,
+        limits: RunLimits,
         stopper: &Stopper,
     ) -> (Arc<TrialContext>, mpsc::Receiver<Event>, Option<String>) {
         let RunClient { client, redactor, cache_error } =
-            build_client(&run.suite, &run.config, folder, traffic, deadline);
+            build_client(&run.suite, &run.config, folder, traffic, limits);
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
         let transport = run.config.transport.clone();
         let context = TrialContext {

@@ -135,15 +135,26 @@ impl Dispatcher {
             Err(error) => panic_outcome(key, &error),
         };
         let result = &outcome.result;
-        // An exhausted quota and an interrupt are no errors of the target.
+        if is_denied_before_its_first_call(result) {
+            // The trial counts as not started, like those after it.
+            return None;
+        }
+        // An exhausted quota or budget and an interrupt are no errors of the target.
         let kind = result.attempt.error.as_ref().map(|error| error.kind);
-        if matches!(kind, Some(ErrorKind::Quota | ErrorKind::Cancelled)) {
+        if matches!(kind, Some(ErrorKind::Quota | ErrorKind::Budget | ErrorKind::Cancelled)) {
             self.lanes[lane].restore(index, result.status);
         } else {
             self.lanes[lane].complete(index, result.status);
         }
         Some(outcome)
     }
+}
+
+/// Whether the budget did not even cover the first call of a trial.
+pub(crate) fn is_denied_before_its_first_call(result: &TrialResult) -> bool {
+    let attempt = &result.attempt;
+    let is_denied = attempt.error.as_ref().is_some_and(|error| error.kind == ErrorKind::Budget);
+    is_denied && attempt.usage.is_none() && attempt.judge_usage.is_none()
 }
 
 /// Returns the outcome of a trial whose task panicked: an error like any other.

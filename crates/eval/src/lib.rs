@@ -9,6 +9,7 @@ mod active_run;
 mod aggregate;
 mod attempt;
 mod best_effort_log;
+mod budget;
 mod case_files;
 mod case_selection;
 mod check_runner;

@@ -138,7 +138,7 @@ impl Judge for JudgeCall<'_> {
             }
             Err(error) => Err(TrialError {
                 kind: match error.failure.kind {
-                    ErrorKind::Cancelled => ErrorKind::Cancelled,
+                    kind @ (ErrorKind::Cancelled | ErrorKind::Budget) => kind,
                     _ => ErrorKind::Check,
                 },
                 message: format!("judge call failed: {}", describe_failure(&error.failure)),

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::aggregate::Aggregate;
 use crate::case_files::CaseFiles;
 use crate::trial::TrialOutcome;
-use bakeoff_core::{Event, NanoDollars};
+use bakeoff_core::Event;
 use bakeoff_journal::Journal;
 
 /// Receiver of the events of a run.
@@ -27,11 +27,6 @@ impl<'a> Recorder<'a> {
         listener: Listener<'a>,
     ) -> Recorder<'a> {
         Recorder { journal, aggregate, case_files, listener }
-    }
-
-    /// Returns the cost and the tokens so far.
-    pub(crate) fn spent(&self) -> (NanoDollars, u64) {
-        self.aggregate.spent()
     }
 
     /// Warns of targets of which all judged outputs are empty: a pass or a failure says little about them.

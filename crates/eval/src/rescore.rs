@@ -4,6 +4,7 @@ use crate::Error;
 use crate::aggregate::{Aggregate, RunCriteria};
 use crate::case_files::CaseFiles;
 use crate::check_runner::{CheckedTrial, judge_attempt};
+use crate::client::RunLimits;
 use crate::context::TrialContext;
 use crate::folder::RunFolder;
 use crate::recorder::Recorder;
@@ -106,7 +107,7 @@ where
     let traffic = TrafficLog::open(&folder)?;
     // No program runs, so the folder is never created.
     let work = Arc::new(WorkFolder::new(None));
-    let context = TrialContext::new(&run, &folder, work, &traffic, None, stopper).0;
+    let context = TrialContext::new(&run, &folder, work, &traffic, RunLimits::default(), stopper).0;
     let reader = run.suite.cases.reader(&run.suite.survey).map_err(Error::Cases)?;
     let mut checking: JoinSet<TrialOutcome> = JoinSet::new();
     let mut done = Vec::new();

@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::active_run::ActiveRun;
 use crate::aggregate::RunCriteria;
+use crate::budget::{budget_warning, check_prices};
 use crate::case_selection::{CaseSelection, select_cases};
 use crate::config::RunConfig;
 use crate::dispatch::Dispatcher;
@@ -11,9 +12,7 @@ use crate::lane::LaneRules;
 use crate::resume::ResumeState;
 use crate::run_file::RunFile;
 use crate::stopper::Stopper;
-use crate::warnings::{
-    budget_warning, check_prices, check_roles, start_warnings, stopped_target_warnings,
-};
+use crate::warnings::{check_roles, start_warnings, stopped_target_warnings};
 use bakeoff_core::{Event, ExitCode, RunId, RunPlan, Summary, TargetName, TrialKey, Verdict};
 use bakeoff_suite::Suite;
 use futures_util::future::BoxFuture;
@@ -49,9 +48,7 @@ impl Run {
     pub fn new(mut suite: Suite, config: RunConfig) -> Result<Run, Error> {
         config.apply_to(&mut suite)?;
         let cases = select_cases(&suite, &config.case_filter())?;
-        if suite.settings.budget.cost.is_some() {
-            check_prices(&suite)?;
-        }
+        check_prices(&suite, &suite.settings.budget)?;
         let criteria = criteria(&suite, &config, &cases);
         Ok(Run { suite: Arc::new(suite), config, criteria, cases: Arc::new(cases), resume: None })
     }
@@ -112,12 +109,13 @@ impl Run {
         listen: &mut (dyn FnMut(&Event) + Send),
     ) -> Result<FinishedRun, Error> {
         check_roles(&self.suite)?;
-        let max_time = self.suite.settings.budget.time;
-        let (mut active, finished) = ActiveRun::start(&mut self, max_time, stopper, listen)?;
+        let budget = self.suite.settings.budget;
+        let (mut active, finished) = ActiveRun::start(&mut self, &budget, stopper, listen)?;
         for warning in start_warnings(&self, finished.len() as u64) {
             active.recorder.record(&warning)?;
         }
         let (cases, context) = (Arc::clone(&self.cases), Arc::clone(&active.context));
+        let client = Arc::clone(&context.client);
         let mut dispatcher = Dispatcher::new(&self.suite, cases, &self.lane_rules(), context)
             .map_err(Error::Cases)?;
         dispatcher.restore(finished);
@@ -127,9 +125,8 @@ impl Run {
         let mut exhausted_budget = None;
         loop {
             let ActiveRun { recorder, trial_events, started, .. } = &mut active;
-            exhausted_budget = exhausted_budget.or_else(|| {
-                budget_warning(&self.suite.settings.budget, recorder.spent(), started.elapsed())
-            });
+            exhausted_budget = exhausted_budget
+                .or_else(|| budget_warning(client.budget(), &budget, started.elapsed()));
             if problem.is_ok() && exhausted_budget.is_none() && !stopper.is_stopped() {
                 let on_start =
                     |key: &TrialKey| recorder.emit(&Event::TrialStarted { key: key.clone() });
@@ -150,7 +147,7 @@ impl Run {
         }
         let last: Vec<Event> =
             exhausted_budget.into_iter().chain(stopped_target_warnings(&dispatcher)).collect();
-        drop(dispatcher);
+        drop((dispatcher, client));
         active.finish(&self, problem, &last, stopper)
     }
 

@@ -4,11 +4,10 @@ use crate::Error;
 use crate::dispatch::Dispatcher;
 use crate::estimate::estimate;
 use crate::lane::LaneEnd;
-use crate::limit_overrides::{called_models, conflicting_limits};
+use crate::limit_overrides::conflicting_limits;
 use crate::run::Run;
-use bakeoff_core::{Event, NanoDollars, Usage};
-use bakeoff_suite::{Budget, Suite, Target};
-use std::time::Duration;
+use bakeoff_core::{Event, NanoDollars};
+use bakeoff_suite::{Suite, Target};
 
 fn warning(code: &str, message: String) -> Event {
     Event::Warning { code: code.to_owned(), message }
@@ -48,44 +47,6 @@ fn describe_cost(suite: &Suite, trials: u64) -> String {
         all if all == whole.targets.len() => "cost unknown".to_owned(),
         _ if is_lower_bound => format!("at least {cost}, plus targets without a known price"),
         _ => format!("about {cost}, plus targets without a known price"),
-    }
-}
-
-/// Returns a warning when a part of the budget is exhausted.
-pub(crate) fn budget_warning(
-    budget: &Budget,
-    (cost, tokens): (NanoDollars, u64),
-    elapsed: Duration,
-) -> Option<Event> {
-    let reason = if let Some(max) = budget.cost.filter(|max| cost >= *max) {
-        format!("{cost} of {max} spent")
-    } else if let Some(max) = budget.tokens.filter(|max| tokens >= *max) {
-        format!("{tokens} of {max} tokens used")
-    } else if let Some(max) = budget.time.filter(|max| elapsed >= *max) {
-        format!("deadline of {} s reached", max.as_secs_f64())
-    } else {
-        return None;
-    };
-    Some(warning("EVAL_BUDGET_USED_UP", format!("no further trials started: {reason}")))
-}
-
-/// Fails when a model has no known price: a cost budget could not be enforced.
-pub(crate) fn check_prices(suite: &Suite) -> Result<(), Error> {
-    let call = Usage { input: 1, output: 1, ..Usage::default() };
-    let unpriced = called_models(&suite.targets)
-        .into_iter()
-        .find(|(_, model)| model.model.cost(&call).is_none())
-        .map(|(_, model)| model.label.clone());
-    let judge = suite.judges.iter().find(|(_, judge)| judge.cost(&call).is_none());
-    match unpriced.or(judge.map(|(name, _)| name.clone())) {
-        None => Ok(()),
-        Some(model) => Err(Error::usage(
-            format!("no price known for `{model}`; a cost budget needs one"),
-            Some(
-                "give its table under [models] `prices = { input = …, output = … }` in dollars per million tokens"
-                    .to_owned(),
-            ),
-        )),
     }
 }
 

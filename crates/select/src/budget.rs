@@ -4,10 +4,14 @@ use bakeoff_core::NanoDollars;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
+/// Running cells for each finished one while the cost is limited: the cost of the first cells is unknown.
+const RUNNING_PER_FINISHED: usize = 2;
+
 /// Limits of a search; each is optional.
 ///
-/// Once a limit is reached, no further cell starts and running cells are finished, so a search
-/// exceeds its budget by at most the cells in flight.
+/// Once a limit is reached, no further cell starts and running cells are finished. Running cells count as much as
+/// the most expensive finished one, and the first cell runs alone, so that only a cell that is more expensive than
+/// all before it can exceed the cost limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SearchBudget {
     /// Maximum cost.
@@ -43,6 +47,17 @@ impl std::fmt::Display for SearchLimit {
     }
 }
 
+/// Whether a cell may start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CellStart {
+    /// It counts as started.
+    Started,
+    /// The cost of running cells must be known first.
+    Wait,
+    /// A limit is reached; no cell starts any more.
+    Stopped,
+}
+
 /// Running totals of a search, checked against its budget.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BudgetMeter {
@@ -51,6 +66,7 @@ pub(crate) struct BudgetMeter {
     spent: NanoDollars,
     /// Cells whose cost is part of `spent`.
     paid: usize,
+    most_expensive: NanoDollars,
     running: usize,
     stopped: Option<SearchLimit>,
 }
@@ -60,8 +76,8 @@ impl BudgetMeter {
         BudgetMeter { budget, ..BudgetMeter::default() }
     }
 
-    /// Starts a cell and returns true, or returns false if the budget is exhausted.
-    pub(crate) fn start(&mut self, elapsed: Duration) -> bool {
+    /// Starts a cell if the budget allows it.
+    pub(crate) fn start(&mut self, elapsed: Duration) -> CellStart {
         let limit = if self.budget.cost.is_some_and(|limit| self.reaches(limit)) {
             Some(SearchLimit::Cost)
         } else if self.budget.cells.is_some_and(|limit| self.started >= limit) {
@@ -73,30 +89,36 @@ impl BudgetMeter {
         };
         // The first limit that was reached is the reason.
         self.stopped = self.stopped.or(limit);
-        let can_start = self.stopped.is_none();
-        self.started += usize::from(can_start);
-        self.running += usize::from(can_start);
-        can_start
+        if self.stopped.is_some() {
+            return CellStart::Stopped;
+        }
+        let max_running = (RUNNING_PER_FINISHED * self.paid).max(1);
+        if self.budget.cost.is_some() && self.running >= max_running {
+            return CellStart::Wait;
+        }
+        self.started += 1;
+        self.running += 1;
+        CellStart::Started
     }
 
-    /// Whether the amount spent reaches `limit`. Each running cell counts as much as the mean of the
-    /// finished ones: spent + running · spent / paid ≥ limit.
+    /// Whether another cell could exceed `limit`, if it and all running cells cost as much as the most expensive
+    /// one so far.
     fn reaches(&self, limit: NanoDollars) -> bool {
-        let paid = self.paid.max(1) as i128;
-        let due = i128::from(self.spent.0) * (paid + self.running as i128);
-        due >= i128::from(limit.0) * paid
+        let unpaid = self.running as i128 + 1;
+        let likely = i128::from(self.spent.0) + unpaid * i128::from(self.most_expensive.0);
+        likely > i128::from(limit.0) || self.spent >= limit
     }
 
     /// Prevents further starts.
-    pub(crate) fn halt(&mut self) {
-        self.stopped = self.stopped.or(Some(SearchLimit::Halted));
+    pub(crate) fn stop(&mut self, limit: SearchLimit) {
+        self.stopped = self.stopped.or(Some(limit));
     }
 
     /// Adds a cell of an earlier process: the budget is for the whole search.
     pub(crate) fn resume(&mut self, cost: NanoDollars) {
         self.started += 1;
-        self.paid += 1;
-        self.spent += cost;
+        self.running += 1;
+        self.pay(cost);
     }
 
     /// Adds the cost of a cell that has finished.
@@ -104,6 +126,7 @@ impl BudgetMeter {
         self.running = self.running.saturating_sub(1);
         self.paid += 1;
         self.spent += cost;
+        self.most_expensive = self.most_expensive.max(cost);
     }
 
     pub(crate) fn stopped(&self) -> Option<SearchLimit> {

@@ -1,6 +1,6 @@
 //! Search over cells that take time, evaluated concurrently.
 
-use crate::budget::{BudgetMeter, SearchBudget};
+use crate::budget::{BudgetMeter, CellStart, SearchBudget, SearchLimit};
 use crate::cell_feeder::{CellFeeder, PendingCells, StartedCell};
 use crate::evidence::Observation;
 use crate::objective::Objective;
@@ -17,8 +17,9 @@ use tokio::time::Instant;
 pub trait Evaluate: Send + Sync {
     /// Evaluates a cell. An error is an observation without a score; it is not retried.
     ///
-    /// `None` ends the search: the cell was interrupted, or no cell can be evaluated any more.
-    async fn evaluate(&self, cell: Cell) -> Option<Observation>;
+    /// A limit ends the search: the cell was interrupted, the budget does not cover it, or no cell can be evaluated
+    /// any more.
+    async fn evaluate(&self, cell: Cell) -> Result<Observation, SearchLimit>;
 }
 
 /// Options of [`select_best`].
@@ -79,7 +80,7 @@ pub async fn select_best<'a>(
     // All prior cells were paid for, whether they are requested again or not.
     prior.iter().for_each(|(_, observation)| meter.resume(observation.paid));
     let mut search = SearchState::new(space, selector, objective, prior, on_round)?;
-    let mut budget = SharedBudget { meter, start: Instant::now(), halt };
+    let mut budget = CellBudget { meter, start: Instant::now(), halt };
     loop {
         let cells = match search.next()? {
             SearchAction::Evaluate(cells) => cells,
@@ -94,17 +95,16 @@ pub async fn select_best<'a>(
 }
 
 /// Budget shared by all cells, with the conditions that end a search.
-struct SharedBudget<'a> {
+struct CellBudget<'a> {
     meter: BudgetMeter,
     start: Instant,
     halt: Option<&'a (dyn Fn() -> bool + Sync)>,
 }
 
-impl SharedBudget<'_> {
-    /// Starts a cell and returns true, or returns false if the search must end.
-    fn start(&mut self) -> bool {
+impl CellBudget<'_> {
+    fn start(&mut self) -> CellStart {
         if self.halt.is_some_and(|halt| halt()) {
-            self.meter.halt();
+            self.meter.stop(SearchLimit::Halted);
         }
         self.meter.start(self.start.elapsed())
     }
@@ -116,7 +116,7 @@ async fn evaluate_round(
     max_concurrent: usize,
     feeder: &mut CellFeeder<'_>,
     evaluate: &dyn Evaluate,
-    budget: &mut SharedBudget<'_>,
+    budget: &mut CellBudget<'_>,
 ) -> Vec<(Cell, Observation)> {
     let mut observed: Vec<(usize, Cell, Observation)> = Vec::with_capacity(cells.len());
     let mut pending = PendingCells::default();
@@ -132,9 +132,13 @@ async fn evaluate_round(
         while running.len() < max_concurrent
             && let Some(combo) = feeder.next(&pending)
         {
-            if !budget.start() {
-                pending.clear();
-                break;
+            match budget.start() {
+                CellStart::Started => {}
+                CellStart::Wait => break,
+                CellStart::Stopped => {
+                    pending.clear();
+                    break;
+                }
             }
             if let Some(started) = feeder.start(combo, &mut pending) {
                 running.push(async move {
@@ -151,11 +155,11 @@ async fn evaluate_round(
                 };
                 feeder.finish(lane);
                 match observation.map(sanitize) {
-                    Some(observation) => {
+                    Ok(observation) => {
                         budget.meter.pay(observation.paid);
                         observed.push((position, cell, observation));
                     }
-                    None => budget.meter.halt(),
+                    Err(limit) => budget.meter.stop(limit),
                 }
             }
             () = feeder.refresh_due(), if !pending.is_empty() => {}
@@ -169,7 +173,7 @@ async fn evaluate_round(
 mod tests {
     use super::*;
     use crate::testing::{OutOfOrder, dollars, space};
-    use crate::{BruteForce, MatrixUcb, MatrixUcbConfig, SearchLimit, SearchProgress};
+    use crate::{BruteForce, MatrixUcb, MatrixUcbConfig, SearchProgress};
     use bakeoff_core::NanoDollars;
     use bakeoff_pace::{Feeder, FillRule, LaneConfig, PoolLoad};
     use std::sync::atomic::Ordering;
@@ -195,9 +199,9 @@ mod tests {
 
     #[async_trait::async_trait]
     impl Evaluate for TenSeconds {
-        async fn evaluate(&self, cell: Cell) -> Option<Observation> {
+        async fn evaluate(&self, cell: Cell) -> Result<Observation, SearchLimit> {
             tokio::time::sleep(Duration::from_secs(10)).await;
-            Some(crate::testing::observed(Some(cell.combo as f64)))
+            Ok(crate::testing::observed(Some(cell.combo as f64)))
         }
     }
 
@@ -224,7 +228,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn budget_is_exceeded_by_at_most_the_running_cells() {
+    async fn running_cells_count_towards_the_budget() {
         let space = space(6, 5);
         let run = async |parallel, budget| {
             let cells = OutOfOrder::new(|cell: Cell| Some(cell.combo as f64 / 10.0));
@@ -237,7 +241,7 @@ mod tests {
         let sequential = run(false, cost).await.unwrap();
         assert_eq!((sequential.spent, sequential.stopped), (dollars(7.0), Some(SearchLimit::Cost)));
         let parallel = run(true, cost).await.unwrap();
-        // The first four start before any cost is known; from then on running cells are counted.
+        // The first one runs alone; from then on running cells are counted.
         assert_eq!(parallel.spent, dollars(7.0));
         let cells = SearchBudget { cells: Some(7), ..SearchBudget::default() };
         let parallel = run(true, cells).await.unwrap();

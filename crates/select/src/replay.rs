@@ -1,6 +1,6 @@
 //! Search over recorded cells, one at a time and without waiting.
 
-use crate::budget::{BudgetMeter, SearchBudget};
+use crate::budget::{BudgetMeter, CellStart, SearchBudget};
 use crate::evidence::Observation;
 use crate::objective::Objective;
 use crate::outcome::SearchOutcome;
@@ -30,7 +30,7 @@ pub fn replay(
         };
         let mut observed = Vec::with_capacity(cells.len());
         for (cell, _) in cells {
-            if !meter.start(elapsed) {
+            if meter.start(elapsed) != CellStart::Started {
                 break;
             }
             let observation = sanitize(observe(cell));

@@ -1,5 +1,6 @@
 //! Spaces, observations and evaluators for tests.
 
+use crate::budget::SearchLimit;
 use crate::{
     Cell, Evaluate, EvaluationRound, Evidence, Objective, Observation, Role, Selector,
     SelectorStep, Space,
@@ -102,7 +103,7 @@ impl<F> OutOfOrder<F> {
 
 #[async_trait::async_trait]
 impl<F: Fn(Cell) -> Option<f64> + Send + Sync> Evaluate for OutOfOrder<F> {
-    async fn evaluate(&self, cell: Cell) -> Option<Observation> {
+    async fn evaluate(&self, cell: Cell) -> Result<Observation, SearchLimit> {
         let running = self.running.fetch_add(1, Ordering::Relaxed) + 1;
         self.max_running.fetch_max(running, Ordering::Relaxed);
         for _ in 0..=(cell.combo * 7 + cell.datapoint * 5) % 11 {
@@ -112,6 +113,6 @@ impl<F: Fn(Cell) -> Option<f64> + Send + Sync> Evaluate for OutOfOrder<F> {
         let cost = (self.cost)(cell);
         let observation = Observation { cost, paid: cost, ..observed((self.score)(cell)) };
         self.observed.lock().unwrap().push((cell, observation.clone()));
-        Some(observation)
+        Ok(observation)
     }
 }

@@ -4,8 +4,9 @@
 
 use crate::printer::Printer;
 use crate::{models, settings};
-use bakeoff_core::Redactor;
+use bakeoff_core::{NanoDollars, Redactor};
 use bakeoff_llm::{Cache, Client, ClientConfig, LimitHistory, Model, Provider};
+use bakeoff_pace::{Expense, ExpenseLimit, SharedBudget};
 use bakeoff_suite::SuiteModels;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,6 +21,8 @@ pub(crate) struct ClientOptions {
     pub(crate) cache: Option<(PathBuf, &'static str)>,
     /// Path of the limit history.
     pub(crate) history: Option<PathBuf>,
+    /// Maximum cost of all calls.
+    pub(crate) max_cost: Option<NanoDollars>,
 }
 
 /// A client and its files.
@@ -56,6 +59,10 @@ impl ModelClient {
             .simulated_models(models::simulated())
             .redactor(redactor.clone());
         config.cache = cache;
+        config.budget = options.max_cost.map(|cost| {
+            let limit = ExpenseLimit { cost: Some(cost), tokens: None };
+            SharedBudget::new(limit, Expense::default())
+        });
         config.limit_history = read_history(options.history.as_ref());
         ModelClient { client: Arc::new(Client::new(config)), redactor, history: options.history }
     }

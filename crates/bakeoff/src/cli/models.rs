@@ -9,6 +9,15 @@ use bakeoff_suite::SuiteModels;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Fails when no price is known for a model: a cost limit could not be enforced.
+pub(crate) fn require_price(name: &str, model: &Model) -> Result<(), UsageError> {
+    match model.is_priced() {
+        true => Ok(()),
+        false => Err(UsageError::new(format!("no price known for `{name}`; --max-cost needs one"))
+            .hint("set `prices` under [models] of a suite and pass `--suite FILE`")),
+    }
+}
+
 /// Returns the simulated models of all crates.
 pub(crate) fn simulated() -> Vec<Arc<dyn bakeoff_sim::ModelBehaviour>> {
     vec![bakeoff_check::judge::simulated_judge(), bakeoff_map::simulated_models()]

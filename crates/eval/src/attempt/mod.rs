@@ -13,13 +13,14 @@ mod workspace;
 pub(crate) use model::describe_failure;
 pub(crate) use worker::{has_workers, workers};
 
+use crate::budget::TrialReservation;
 use crate::context::TrialContext;
 use crate::trace::Trace;
 use crate::trial::{failed, milliseconds};
 use bakeoff_agent::{ToolExchange, ToolResult, Workspace};
 use bakeoff_core::{Attempt, ErrorKind, Event, Redactor, ToolUse, TrialError, TrialKey};
 use bakeoff_llm::Ordinals;
-use bakeoff_suite::{Case, Target, TargetKind};
+use bakeoff_suite::{Case, ProgramTarget, Target, TargetKind};
 use model::ModelPrompt;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -84,39 +85,67 @@ pub(crate) async fn attempt(
             chain::run_chain(context, chain, target, case, key).await.into()
         }
         TargetKind::Program(program) => {
-            let arguments =
-                program.command.iter().map(|argument| argument.to_string_lossy().into_owned());
-            let request = json!({
-                "prompt": context.redactor.scrub(input.prompt.clone()),
-                "command": arguments.map(|argument| context.redactor.scrub(argument)).collect::<Vec<_>>(),
-            });
-            let run = || async {
-                match context.workers.get(&target.name) {
-                    Some(workers) => {
-                        worker::call_worker(context, workers, input.clone()).await.into()
-                    }
-                    None => program::run_program(context, program, input.clone()).await,
-                }
-            };
-            let retries = context.max_program_retries.unwrap_or(DEFAULT_RETRIES);
-            let limits = RetryLimits { retries, timeout };
-            let on_retry = |delay: Duration, error: &TrialError| {
-                // A full channel drops the event; the retry takes place anyway.
-                let _ = context.events.try_send(Event::Retry {
-                    key: key.clone(),
-                    delay_ms: milliseconds(delay),
-                    reason: error.message.clone(),
-                });
-            };
-            let retried = retry_throttled(key, limits, &context.stop, run, on_retry);
-            let mut output = retried.await;
-            let artifacts = context.suite.settings.artifacts;
-            let trace = Trace::new(artifacts, request, &output.attempt);
-            output.trace = Trace { tools: output.trace.tools, ..trace };
-            output
+            let attempt = attempt_program(context, program, target, input, timeout);
+            within_budget(context, target, attempt).await
         }
-        TargetKind::Service(service) => service::call_service(context, service, input).await.into(),
+        TargetKind::Service(service) => {
+            let attempt = async { service::call_service(context, service, input).await.into() };
+            within_budget(context, target, attempt).await
+        }
     }
+}
+
+/// Makes an attempt of a target that makes its calls itself.
+async fn within_budget(
+    context: &TrialContext,
+    target: &Target,
+    attempt: impl Future<Output = AttemptOutput>,
+) -> AttemptOutput {
+    let reservation = match TrialReservation::new(context, target).await {
+        Ok(reservation) => reservation,
+        Err(error) => return Attempt { error: Some(error), ..Attempt::default() }.into(),
+    };
+    let mut output = attempt.await;
+    let attempt = &mut output.attempt;
+    attempt.cost = attempt.cost.or_else(|| target.pricing.cost(attempt.usage.as_ref()));
+    reservation.finish(attempt);
+    output
+}
+
+async fn attempt_program(
+    context: &TrialContext,
+    program: &ProgramTarget,
+    target: &Target,
+    input: TrialInput<'_>,
+    timeout: Duration,
+) -> AttemptOutput {
+    let arguments = program.command.iter().map(|argument| argument.to_string_lossy().into_owned());
+    let request = json!({
+        "prompt": context.redactor.scrub(input.prompt.clone()),
+        "command": arguments.map(|argument| context.redactor.scrub(argument)).collect::<Vec<_>>(),
+    });
+    let run = || async {
+        match context.workers.get(&target.name) {
+            Some(workers) => worker::call_worker(context, workers, input.clone()).await.into(),
+            None => program::run_program(context, program, input.clone()).await,
+        }
+    };
+    let retries = context.max_program_retries.unwrap_or(DEFAULT_RETRIES);
+    let limits = RetryLimits { retries, timeout };
+    let on_retry = |delay: Duration, error: &TrialError| {
+        // A full channel drops the event; the retry takes place anyway.
+        let _ = context.events.try_send(Event::Retry {
+            key: input.key.clone(),
+            delay_ms: milliseconds(delay),
+            reason: error.message.clone(),
+        });
+    };
+    let retried = retry_throttled(input.key, limits, &context.stop, run, on_retry);
+    let mut output = retried.await;
+    let artifacts = context.suite.settings.artifacts;
+    let trace = Trace::new(artifacts, request, &output.attempt);
+    output.trace = Trace { tools: output.trace.tools, ..trace };
+    output
 }
 
 /// Returns the sample that a trial's calls belong to: combinations of a target share theirs.

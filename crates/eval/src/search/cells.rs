@@ -3,15 +3,15 @@
 use crate::Error;
 use crate::case_selection::CaseSelection;
 use crate::context::TrialContext;
-use crate::dispatch::panic_outcome;
+use crate::dispatch::{is_denied_before_its_first_call, panic_outcome};
 use crate::run::Run;
 use crate::trial::{TrialOutcome, execute_trial};
 use bakeoff_core::{ErrorKind, Event, NanoDollars, Status, TrialKey, TrialResult};
-use bakeoff_select::{Cell, Evaluate, Observation};
+use bakeoff_select::{Cell, Evaluate, Observation, SearchLimit};
 use bakeoff_suite::{CaseReader, Problem};
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::{mpsc, oneshot};
 
 /// An event of a cell.
@@ -30,6 +30,8 @@ pub(super) struct CellEvaluator {
     pub(super) reader: CaseReader,
     pub(super) cases: Arc<CaseSelection>,
     pub(super) events: mpsc::UnboundedSender<CellEvent>,
+    /// Cost of cells without an observation.
+    pub(super) unobserved: Mutex<NanoDollars>,
 }
 
 impl CellEvaluator {
@@ -43,13 +45,13 @@ impl CellEvaluator {
 
 #[async_trait::async_trait]
 impl Evaluate for CellEvaluator {
-    async fn evaluate(&self, cell: Cell) -> Option<Observation> {
+    async fn evaluate(&self, cell: Cell) -> Result<Observation, SearchLimit> {
         let (case, trial) = self.case_and_trial(cell.datapoint);
         let case = match self.reader.case(self.cases.suite_index(case)) {
             Ok(case) => case,
             Err(problem) => {
                 let _ = self.events.send(CellEvent::Unreadable(problem));
-                return None;
+                return Err(SearchLimit::Halted);
             }
         };
         let target = self.context.suite.targets[cell.combo].name.clone();
@@ -57,10 +59,19 @@ impl Evaluate for CellEvaluator {
         let _ = self.events.send(CellEvent::Started(key.clone()));
         let trial = execute_trial(Arc::clone(&self.context), cell.combo, case, trial + 1);
         let outcome = tokio::spawn(trial).await.unwrap_or_else(|error| panic_outcome(key, &error));
-        // An exhausted quota or an interrupt is no observation of the combination.
-        let kind = outcome.result.attempt.error.as_ref().map(|error| error.kind);
-        let is_unrelated = matches!(kind, Some(ErrorKind::Quota | ErrorKind::Cancelled));
-        let observation = (!is_unrelated).then(|| observe(&outcome.result));
+        if is_denied_before_its_first_call(&outcome.result) {
+            return Err(SearchLimit::Cost);
+        }
+        let observation = match outcome.result.attempt.error.as_ref().map(|error| error.kind) {
+            // An exhausted quota or budget and an interrupt are no observations of the combination.
+            Some(ErrorKind::Budget) => Err(SearchLimit::Cost),
+            Some(ErrorKind::Quota | ErrorKind::Cancelled) => Err(SearchLimit::Halted),
+            _ => Ok(observe(&outcome.result)),
+        };
+        if observation.is_err() {
+            let paid = observe(&outcome.result).paid;
+            *self.unobserved.lock().unwrap_or_else(PoisonError::into_inner) += paid;
+        }
         let (recorded, is_recorded) = oneshot::channel();
         if self.events.send(CellEvent::Finished(Box::new(outcome), recorded)).is_ok() {
             // Only recorded results count.

@@ -13,13 +13,9 @@ use bakeoff_select::{
     select_best,
 };
 use bakeoff_suite::{AgentSettings, Suite};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
-
-/// Maximum number of concurrent cells of models when the search has a cost limit: the cells that start
-/// before the first cost is known can exceed it.
-const MAX_CELLS_OF_UNKNOWN_COST: usize = 200;
 
 /// Executes all rounds. The first result is the first error while results were recorded, the second that
 /// of the search.
@@ -38,6 +34,7 @@ pub(super) async fn run_rounds(
         reader: suite.cases.reader(&suite.survey).map_err(Error::Cases)?,
         cases: Arc::clone(&search.run.cases),
         events,
+        unobserved: Mutex::default(),
     };
     let must_stop = AtomicBool::new(false);
     let halt = || must_stop.load(Ordering::Relaxed) || stopper.is_stopped();
@@ -47,7 +44,7 @@ pub(super) async fn run_rounds(
         TargetFeeder::new(suite, &active.context.client, FillRule::RESERVE);
     let pool_loads = || pools.iter().map(Pool::load).collect();
     let mut options = SearchOptions::default();
-    options.max_concurrent = max_concurrent(suite, remaining.is_some());
+    options.max_concurrent = max_concurrent(suite);
     options.feeder = Some(CellFeeder::new(feeder, &pool_loads));
     options.budget = SearchBudget { cost: remaining, ..search.budget };
     options.objective = search.options.objective;
@@ -75,8 +72,9 @@ pub(super) async fn run_rounds(
     while let Ok(event) = cell_events.try_recv() {
         problem = problem.and(record_cell(event, active, &must_stop));
     }
+    let unobserved = *evaluator.unobserved.lock().unwrap_or_else(PoisonError::into_inner);
     let found = found.map(|mut found| {
-        found.spent += prior.lost;
+        found.spent += prior.lost.saturating_add(unobserved);
         found
     });
     Ok((problem, found))
@@ -109,7 +107,7 @@ fn record_cell(
 }
 
 /// Returns the maximum number of concurrent cells, which the pools limit further.
-fn max_concurrent(suite: &Suite, has_cost_limit: bool) -> usize {
+fn max_concurrent(suite: &Suite) -> usize {
     // A search has many combinations, so a limit for each would not bound the programs.
     let starts_programs = suite.targets.iter().any(|target| {
         target.is_program() || target.agent().is_some_and(AgentSettings::starts_programs)
@@ -117,7 +115,6 @@ fn max_concurrent(suite: &Suite, has_cost_limit: bool) -> usize {
     match suite.settings.parallel {
         Some(parallel) => parallel as usize,
         None if starts_programs => available_cores(),
-        None if has_cost_limit => MAX_CELLS_OF_UNKNOWN_COST,
         None => usize::MAX,
     }
 }

@@ -8,18 +8,19 @@ use super::rounds::run_rounds;
 use super::selection_file::SelectionFile;
 use crate::Error;
 use crate::active_run::ActiveRun;
+use crate::budget::check_prices;
 use crate::config::RunConfig;
 use crate::folder::RunFolder;
 use crate::resume::ResumeState;
 use crate::run::Run;
 use crate::stopper::Stopper;
-use crate::warnings::{check_prices, suite_warnings};
-use bakeoff_core::{Event, ExitCode};
+use crate::warnings::suite_warnings;
+use bakeoff_core::{Event, ExitCode, NanoDollars};
 use bakeoff_select::{
     Evidence, OnRound, OptionsError, SearchBudget, SearchOutcome, SelectError, SelectorOptions,
     SelectorStep, Space, build_selector,
 };
-use bakeoff_suite::{Artifacts, Suite};
+use bakeoff_suite::{Artifacts, Budget, Suite};
 use futures_util::future::BoxFuture;
 
 /// A search that has not started.
@@ -70,7 +71,9 @@ impl SearchRun {
         let depends_on_cost =
             objective.cost_weight > 0.0 || objective.max_cost.is_some() || options.within.is_some();
         if budget.cost.is_some() || depends_on_cost {
-            check_prices(&run.suite)?;
+            // Without a limit, known costs are needed all the same.
+            let cost = budget.cost.or(Some(NanoDollars(i64::MAX)));
+            check_prices(&run.suite, &Budget { cost, ..Budget::default() })?;
         }
         if method == "threshold_se" && options.threshold.is_none() {
             let message = "`threshold_se` needs a `threshold`: the mean score that is good enough";
@@ -123,8 +126,8 @@ impl SearchRun {
         listen: &mut (dyn FnMut(&Event) + Send),
         on_round: OnRound<'_>,
     ) -> Result<FinishedSearch, Error> {
-        let (mut active, finished) =
-            ActiveRun::start(&mut self.run, self.budget.time, stopper, listen)?;
+        let budget = self.expense_budget();
+        let (mut active, finished) = ActiveRun::start(&mut self.run, &budget, stopper, listen)?;
         for warning in suite_warnings(&self.run.suite) {
             active.recorder.record(&warning)?;
         }
@@ -163,6 +166,12 @@ impl SearchRun {
             Err(error) => Err(error),
         };
         Ok(FinishedSearch { folder: finished.folder, found, exit_code })
+    }
+
+    /// Returns the budget as far as it limits calls; the search itself limits cells.
+    fn expense_budget(&self) -> Budget {
+        let SearchBudget { cost, time, .. } = self.budget;
+        Budget { cost, time, tokens: self.run.suite.settings.budget.tokens }
     }
 
     /// Checks the settings before any cost is incurred.

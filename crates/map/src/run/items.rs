@@ -14,7 +14,6 @@ use crate::pack::{Pack, Packer};
 use crate::pack_size::choose_pack_size;
 use crate::row::{Row, RowFields};
 use crate::task::{PackSize, Task};
-use bakeoff_core::NanoDollars;
 use bakeoff_llm::{Client, Model};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -158,7 +157,7 @@ impl ItemsRunner {
             tokio::select! {
                 biased;
                 Some(report) = self.requests.next_report() => {
-                    let settled = report.and_then(|report| self.requests.settle(report));
+                    let settled = report.and_then(|(report, _)| self.requests.settle(report));
                     self.apply(settled);
                 }
                 _ = poll.tick() => {}
@@ -185,7 +184,7 @@ impl ItemsRunner {
         }
         while let Some((number, request)) = self.requests.next_queued() {
             let Some((pack, _)) = self.active.get(&number) else { continue };
-            self.requests.start(request, Arc::clone(pack), NanoDollars(0));
+            self.requests.start(request, Arc::clone(pack), None);
         }
     }
 

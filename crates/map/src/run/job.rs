@@ -1,7 +1,6 @@
 //! A job: checks and planning before the first request, then the run.
 
 use super::batch::BatchFile;
-use super::budget::CostBudget;
 use super::config::{JobConfig, JobPlan, batch_path, is_same_file, journal_path};
 use super::layout::OutputLayout;
 use super::output::OutputFile;
@@ -21,6 +20,7 @@ use crate::task::{PackSize, ReplyFormat};
 use bakeoff_core::NanoDollars;
 use bakeoff_journal::Journal;
 use bakeoff_llm::{Client, Model};
+use bakeoff_pace::{BudgetLedger, Expense, ExpenseLimit};
 use futures_util::future::BoxFuture;
 use std::fs::OpenOptions;
 use std::io::ErrorKind;
@@ -224,7 +224,8 @@ impl Job {
             stop: stop.child_token(),
         };
         let spent = progress.cost.unwrap_or(NanoDollars(0));
-        let budget = CostBudget::new(config.max_cost, spent, progress.requests);
+        let limit = ExpenseLimit { cost: config.max_cost, tokens: None };
+        let budget = BudgetLedger::new(limit, Expense { cost: spent, tokens: 0 });
         let limits = JobLimits { budget, max_held: config.max_held };
         let runner = JobRunner::new(context, buffer, replay, limits, progress, on_progress);
         runner.run(packs, &stop).await

@@ -5,7 +5,6 @@
 //! pack when [`pack_feeder`] finds capacity for it.
 
 mod batch;
-mod budget;
 mod config;
 mod escalation;
 mod failures;

@@ -57,6 +57,13 @@ pub(super) struct ModelRound<'a> {
     round: usize,
 }
 
+/// The likely cost of a request.
+pub(super) struct RequestEstimate<'a> {
+    /// Name of the model.
+    pub(super) model: &'a str,
+    pub(super) cost: NanoDollars,
+}
+
 /// Outcome of a request.
 #[derive(Debug)]
 pub(super) enum RequestOutcome {
@@ -165,8 +172,14 @@ impl RequestContext {
     }
 
     /// Returns the likely cost of a request for some rows.
-    pub(super) fn estimate_cost(&self, request: &PackRequest, rows: &[&Row]) -> NanoDollars {
-        let Some(target) = self.model_round(request.model_round) else { return NanoDollars(0) };
+    pub(super) fn estimate_cost(
+        &self,
+        request: &PackRequest,
+        rows: &[&Row],
+    ) -> RequestEstimate<'_> {
+        let Some(target) = self.model_round(request.model_round) else {
+            return RequestEstimate { model: "", cost: NanoDollars(0) };
+        };
         let items: u64 = rows.iter().map(|row| scan::item_tokens(&self.task, row)).sum();
         let answers = self.task.output_tokens_per_item().saturating_mul(rows.len() as u64);
         let reask = request.reask.as_ref();
@@ -174,7 +187,8 @@ impl RequestContext {
         let overhead = scan::overhead_tokens(&self.task, self.format).saturating_add(repeated);
         let input = overhead.saturating_add(items);
         let usage = Usage { input, output: answers, ..Usage::default() };
-        target.model.cost(&usage).unwrap_or(NanoDollars(0))
+        let cost = target.model.cost(&usage).unwrap_or(NanoDollars(0));
+        RequestEstimate { model: target.name, cost }
     }
 
     async fn call(

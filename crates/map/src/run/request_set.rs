@@ -10,7 +10,7 @@ use super::request::{RequestContext, RequestOutcome};
 use super::usage::RequestUsage;
 use crate::pack::Pack;
 use crate::row::Row;
-use bakeoff_core::NanoDollars;
+use bakeoff_pace::LedgerEntry;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tokio::task::{JoinError, JoinSet};
@@ -19,10 +19,12 @@ use tokio::task::{JoinError, JoinSet};
 pub(super) struct RequestReport {
     pack: u64,
     pub(super) request: PackRequest,
-    pub(super) estimated_cost: NanoDollars,
     outcome: RequestOutcome,
     pub(super) usage: RequestUsage,
 }
+
+/// The report of a request and its entry in the budget, if there is one; an error if the task panicked.
+pub(super) type EndedRequest = Result<(RequestReport, Option<LedgerEntry>), String>;
 
 /// A request with its results.
 #[derive(Debug)]
@@ -42,7 +44,7 @@ pub(super) struct RequestSet {
     context: Arc<RequestContext>,
     /// Requests not started yet.
     queue: VecDeque<(u64, PackRequest)>,
-    in_flight: JoinSet<RequestReport>,
+    in_flight: JoinSet<(RequestReport, Option<LedgerEntry>)>,
     feeder: PackFeeder,
     /// Failures in the last model round.
     failures: DeferredFailures<CompletedRequest>,
@@ -100,33 +102,32 @@ impl RequestSet {
         &mut self,
         request: PackRequest,
         pack: Arc<Pack>,
-        estimated_cost: NanoDollars,
+        entry: Option<LedgerEntry>,
     ) {
         let context = Arc::clone(&self.context);
         self.feeder.start();
         self.in_flight.spawn(async move {
             let (outcome, usage) = context.send(&request, &rows_of(&request, &pack)).await;
-            RequestReport { pack: pack.number, request, estimated_cost, outcome, usage }
+            (RequestReport { pack: pack.number, request, outcome, usage }, entry)
         });
     }
 
-    /// Waits for a request to end. Returns `None` if none is in flight, and an error if the task panicked.
-    /// Cancelling the future loses no report.
-    pub(super) async fn next_report(&mut self) -> Option<Result<RequestReport, String>> {
+    /// Waits for a request to end. Returns `None` if none is in flight. Cancelling the future loses no report.
+    pub(super) async fn next_report(&mut self) -> Option<EndedRequest> {
         let report = self.in_flight.join_next().await?;
         Some(self.finish(report))
     }
 
     /// Returns the report of a request that has already ended.
-    pub(super) fn try_next_report(&mut self) -> Option<Result<RequestReport, String>> {
+    pub(super) fn try_next_report(&mut self) -> Option<EndedRequest> {
         let report = self.in_flight.try_join_next()?;
         Some(self.finish(report))
     }
 
     fn finish(
         &mut self,
-        report: Result<RequestReport, JoinError>,
-    ) -> Result<RequestReport, String> {
+        report: Result<(RequestReport, Option<LedgerEntry>), JoinError>,
+    ) -> EndedRequest {
         self.feeder.finish();
         // A panic is a bug in this program.
         report.map_err(|_| "a request task panicked; please report this bug".to_owned())
@@ -134,7 +135,7 @@ impl RequestSet {
 
     /// Decides what follows from the outcome of a request.
     pub(super) fn settle(&mut self, report: RequestReport) -> RequestResults {
-        let RequestReport { pack, request, outcome, usage, .. } = report;
+        let RequestReport { pack, request, outcome, usage } = report;
         let is_last = self.context.round_plan().is_last(request.model_round);
         let rows = request.rows.len();
         let completed = |results, batch| CompletedRequest { pack, request, results, batch, usage };

@@ -5,7 +5,6 @@
 //! processed in waves: whenever a request ends, another may start.
 
 use super::batch::BatchValues;
-use super::budget::CostBudget;
 use super::config::HeldRows;
 use super::escalation::{Escalation, FIRST_PATH, PackRequest, RowAnswer, RowResults};
 use super::output_buffer::{FinishedPack, OutputBuffer};
@@ -14,12 +13,12 @@ use super::pack_reader::PackReader;
 use super::progress::{JobOutcome, JobProgress, StopReason};
 use super::record::{RequestKey, RequestRecord};
 use super::request::RequestContext;
-use super::request_set::{CompletedRequest, RequestReport, RequestResults, RequestSet, rows_of};
+use super::request_set::{CompletedRequest, EndedRequest, RequestResults, RequestSet, rows_of};
 use super::resume::JournalReplay;
 use super::scan::RowDigest;
 use crate::error::Error;
 use crate::pack::Pack;
-use bakeoff_core::NanoDollars;
+use bakeoff_pace::{BudgetLedger, Denial, Expense};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::time::MissedTickBehavior;
@@ -35,7 +34,7 @@ struct ActivePack {
 
 /// Limits of a job.
 pub(super) struct JobLimits {
-    pub(super) budget: CostBudget,
+    pub(super) budget: BudgetLedger,
     pub(super) max_held: HeldRows,
 }
 
@@ -195,19 +194,20 @@ impl<'l> JobRunner<'l> {
         {
             let Some(active) = self.active.get(&number) else { continue };
             let pack = Arc::clone(&active.pack);
-            let estimated_cost = match self.limits.budget.is_limited() {
-                true => self.context.estimate_cost(&request, &rows_of(&request, &pack)),
-                false => NanoDollars(0),
-            };
-            if !self.limits.budget.allows(estimated_cost) {
-                self.requests.requeue(number, request);
-                if self.requests.in_flight() == 0 {
-                    self.stop(StopReason::Budget);
+            let rows = rows_of(&request, &pack);
+            let estimate = self.context.estimate_cost(&request, &rows);
+            let expense = Expense { cost: estimate.cost, tokens: 0 };
+            let entry = match self.limits.budget.start(estimate.model, expense) {
+                Ok(entry) => entry,
+                Err(denial) => {
+                    self.requests.requeue(number, request);
+                    if denial == Denial::Exhausted && self.requests.in_flight() == 0 {
+                        self.stop(StopReason::Budget);
+                    }
+                    break;
                 }
-                break;
-            }
-            self.limits.budget.start(estimated_cost);
-            self.requests.start(request, pack, estimated_cost);
+            };
+            self.requests.start(request, pack, Some(entry));
         }
         if self.stop.is_some() {
             self.requests.clear_queue();
@@ -215,9 +215,9 @@ impl<'l> JobRunner<'l> {
     }
 
     /// Processes the outcome of a request. If its task panicked, the next process sends it again.
-    fn process(&mut self, report: Result<RequestReport, String>) -> Result<(), Error> {
-        let report = match report {
-            Ok(report) => report,
+    fn process(&mut self, ended: EndedRequest) -> Result<(), Error> {
+        let (report, entry) = match ended {
+            Ok(ended) => ended,
             Err(reason) => return self.apply(Err(reason)),
         };
         let usage = report.usage;
@@ -227,7 +227,11 @@ impl<'l> JobRunner<'l> {
         let costs = self.progress.cost.zip(usage.cost);
         self.progress.cost = costs.map(|(sum, cost)| sum.saturating_add(cost));
         self.progress.usage += usage.tokens;
-        self.limits.budget.end(report.estimated_cost, usage.cost.unwrap_or(NanoDollars(0)));
+        // Cached responses and failures cost nothing and say nothing about other requests.
+        let cost = usage.cost.filter(|cost| !cost.is_zero());
+        if let Some(entry) = entry {
+            self.limits.budget.finish(entry, cost.map(|cost| Expense { cost, tokens: 0 }));
+        }
         let settled = self.requests.settle(report);
         self.apply(settled)?;
         // Also cancels requests that wait for a permit.

@@ -9,6 +9,7 @@ pub use cell::{CellError, CellFailure, CellScore};
 pub use result::{Error, SelectionProgress, SelectionResult};
 
 use crate::budget::SearchBudget;
+use crate::budget::SearchLimit;
 use crate::combination::Combination;
 use crate::driver::{Evaluate, SearchOptions, select_best};
 use crate::evidence::Observation;
@@ -238,16 +239,19 @@ where
     F: Fn(Combination, usize) -> Fut + Send + Sync,
     Fut: Future<Output = Result<CellScore, CellError>> + Send,
 {
-    async fn evaluate(&self, cell: Cell) -> Option<Observation> {
+    async fn evaluate(&self, cell: Cell) -> Result<Observation, SearchLimit> {
         let combination = Combination::new(Arc::clone(&self.space), cell.combo);
         let start = Instant::now();
         let result = (self.evaluate)(combination.clone(), cell.datapoint).await;
         let latency = start.elapsed();
         let error = match result {
-            Ok(score) => return Some(score.observation(latency)),
+            Ok(score) => return Ok(score.observation(latency)),
             Err(error) => error,
         };
-        let observation = (!error.is_fatal()).then(|| error.observation(latency));
+        let observation = match error.is_fatal() {
+            true => Err(SearchLimit::Halted),
+            false => Ok(error.observation(latency)),
+        };
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         if failures.len() < MAX_FAILURES {
             failures.push(CellFailure::new(combination, cell.datapoint, error));

@@ -31,7 +31,7 @@ pub(crate) struct MapArguments {
     /// Reply format: json, xml or yaml [default: from the task]
     #[arg(long, value_name = "FORMAT", value_parser = format)]
     pub(crate) format: Option<ReplyFormat>,
-    /// Maximum expected cost of the job in US dollars
+    /// Maximum cost of the job in US dollars: no request starts that could exceed it
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<NanoDollars>,
     /// Resume an interrupted job; fail if there is none

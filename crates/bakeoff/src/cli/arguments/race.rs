@@ -1,6 +1,7 @@
 //! Arguments of `bakeoff race`.
 
 use super::values::{non_negative, positive, seconds, whole};
+use bakeoff_core::NanoDollars;
 use clap::{Args, ValueEnum};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -56,6 +57,9 @@ pub(crate) struct RaceArguments {
     /// Timeout of a branch, including waiting and retries [default: 600]
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(crate) timeout: Option<Duration>,
+    /// Maximum cost of the race in US dollars, judges included
+    #[arg(long, value_name = "USD")]
+    pub(crate) max_cost: Option<NanoDollars>,
     /// Session file that stores the conversation; created if missing, else continued
     #[arg(long, value_name = "FILE")]
     pub(crate) session: Option<PathBuf>,

@@ -105,7 +105,7 @@ pub(crate) struct ExecutionArguments {
     pub(crate) parallel: Option<u32>,
     #[command(flatten)]
     pub(crate) only: CaseArguments,
-    /// Cost in US dollars after which no trial starts
+    /// Maximum cost in US dollars: no call starts that could exceed it
     #[arg(long, value_name = "USD")]
     pub(crate) max_cost: Option<NanoDollars>,
     /// Time after which no trial starts and waiting trials end; requests in flight have 15 s more

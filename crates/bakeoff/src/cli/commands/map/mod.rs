@@ -5,7 +5,7 @@ mod display;
 use crate::arguments::MapArguments;
 use crate::client::{ClientOptions, ModelClient, read_history};
 use crate::error::{CliError, UsageError};
-use crate::models::ModelResolver;
+use crate::models::{ModelResolver, require_price};
 use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
 use crate::shutdown::{Shutdown, block_on};
@@ -57,6 +57,7 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<PreparedJob, C
         seed: arguments.seed,
         cache: arguments.reuse.cache_file().map(|path| (path, CACHE_SCOPE)),
         history,
+        max_cost: None, // The job has its own budget, which its journal restores.
     };
     let names = models.iter().map(|(_, model)| model);
     let client = ModelClient::new(names, resolver.defined, options, printer);
@@ -113,10 +114,8 @@ fn resolve_models(
     let names = std::iter::once(&arguments.model).chain(&arguments.fallbacks);
     let resolve = |name: &String| {
         let model = resolver.resolve(name)?;
-        if arguments.max_cost.is_some() && !model.is_priced() {
-            let message = format!("no price known for `{name}`; --max-cost needs one");
-            return Err(UsageError::new(message)
-                .hint("set `prices` under [models] of a suite and pass `--suite FILE`"));
+        if arguments.max_cost.is_some() {
+            require_price(name, &model)?;
         }
         Ok((name.clone(), model))
     };

@@ -8,7 +8,7 @@ mod strategy;
 use crate::arguments::{AnswerScope, RaceArguments};
 use crate::client::{ClientOptions, ModelClient};
 use crate::error::{CliError, UsageError};
-use crate::models::ModelResolver;
+use crate::models::{ModelResolver, require_price};
 use crate::outcome::Outcome;
 use crate::printer::{Printer, chain};
 use crate::settings;
@@ -102,8 +102,15 @@ fn prepare(
     };
     let resolver = ModelResolver::new(setup.suite.as_deref())?;
     let participants = setup.resolve(&resolver)?;
-    let options =
-        ClientOptions { seed: setup.seed, cache: None, history: settings::history_file() };
+    if arguments.max_cost.is_some() {
+        participants.all().try_for_each(|model| require_price(model.name(), model))?;
+    }
+    let options = ClientOptions {
+        seed: setup.seed,
+        history: settings::history_file(),
+        max_cost: arguments.max_cost,
+        ..ClientOptions::default()
+    };
     let client = ModelClient::new(participants.all(), resolver.defined, options, printer);
     let redactor = &client.redactor;
     printer.redact(redactor.clone());
