@@ -96,10 +96,14 @@ model = "sim/judge"
 criteria = ["It is short."]
 "#,
     );
-    let output = dir.run(&["run", "--max-tokens", "30", "--parallel", "1"]);
+    let budget = ["run", "--trials", "3", "--max-tokens", "400", "--parallel", "1"];
+    let output = dir.run(&budget);
     assert_eq!(output.code, 3, "{}", output.transcript());
     // The answers alone use fewer tokens.
-    assert_eq!(dir.trials().len(), 1, "{}", output.transcript());
+    let trials = dir.trials();
+    let judged = trials.iter().filter(|trial| trial["attempt"]["error"].is_null()).count();
+    assert!((1..6).contains(&judged), "{}", output.transcript());
+    assert_eq!(trials[judged]["attempt"]["error"]["kind"], "budget", "{}", output.transcript());
 }
 
 #[test]

@@ -189,7 +189,7 @@ fn programs_page_works_as_documented() {
             None => assert!(serde_json::from_str::<serde_json::Value>(&block).is_ok(), "{block}"),
         }
     }
-    assert_eq!((commands, sections.len()), (6, 5));
+    assert_eq!((commands, sections.len()), (6, 6));
 }
 
 #[test]

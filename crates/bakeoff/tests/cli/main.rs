@@ -7,6 +7,7 @@ mod agents;
 mod bad_checks;
 mod bad_suites;
 mod bad_targets;
+mod budgets;
 mod checks;
 mod clients;
 mod comparisons;

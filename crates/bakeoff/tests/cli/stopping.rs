@@ -93,13 +93,14 @@ fn cost_token_and_time_budgets_stop_the_run() {
     assert_eq!(dir.trials().len(), 3);
     assert!(run.stderr.contains("$3.00 of $3.00 spent [EVAL_BUDGET_USED_UP]"), "{}", run.stderr);
     let dir = test_dir("priced", "parallel = 1", 10);
-    dir.run(&["run", "--max-cost", "0.5", "--quiet"]);
-    assert_eq!(dir.trials().len(), 1, "started trials are finished");
-    let dir = test_dir("sim/pass-1", "parallel = 1\nmax_tokens = 4", 10);
-    dir.run(&["run", "--quiet"]);
-    assert!(dir.trials().len() < 5);
+    let run = dir.run(&["run", "--max-cost", "0.5", "--quiet"]);
+    assert_eq!((run.code, dir.trials().len()), (3, 0), "the first call is too expensive");
+    // Before the first answer, 200 tokens are reserved for it; each trial uses two.
+    let dir = test_dir("sim/pass-1", "max_tokens = 210", 200);
+    assert_eq!(dir.run(&["run", "--quiet"]).code, 3);
+    assert_eq!(dir.trials().len(), 105);
     // A verdict that the missing trials cannot change stands.
-    let dir = test_dir("sim/pass-0", "parallel = 1\nmax_tokens = 4", 10);
+    let dir = test_dir("sim/pass-0", "max_tokens = 210", 200);
     assert_eq!(dir.run(&["run", "--quiet"]).code, 1);
     let dir = test_dir("sim/pass-1", "deadline = 0.001\nparallel = 1", 2000);
     assert_eq!(dir.run(&["run", "--quiet"]).code, 3);
