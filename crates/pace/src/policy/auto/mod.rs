@@ -25,6 +25,7 @@ mod pace_trial;
 mod ramp;
 mod report;
 mod sliding;
+mod throughput;
 mod transition;
 mod user_rates;
 mod window;
@@ -48,6 +49,7 @@ use ramp::Ramp;
 use sliding::SlidingHypothesis;
 use std::mem::Discriminant;
 use std::time::Duration;
+use throughput::Throughput;
 use user_rates::UserRates;
 use window::WindowHypothesis;
 use window_search::WindowSearch;
@@ -79,6 +81,7 @@ enum Constraint {
 pub struct AutoPolicy {
     ceiling: u32,
     ledger: Ledger,
+    throughput: Throughput,
     marks: RateMarks,
     mode: AutoMode,
     /// Time of the last reaction. Rejections of requests that were sent earlier carry no news.
@@ -120,6 +123,7 @@ impl AutoPolicy {
         let mut auto = AutoPolicy {
             ceiling: config.connections.max(1),
             ledger: Ledger::new(),
+            throughput: Throughput::default(),
             marks: RateMarks::default(),
             mode,
             reacted_at: 0.0,

@@ -57,7 +57,11 @@ impl AutoPolicy {
                 }
             }
             (Constraint::Hypothesis, AutoMode::Bucket(bucket)) => {
-                BindingLimit::MeasuredRate(bucket.rate())
+                match self.has_reached(bucket.rate()) {
+                    true => BindingLimit::MeasuredRate(bucket.rate()),
+                    // Something else may be the limit.
+                    false => BindingLimit::Growing,
+                }
             }
             (Constraint::Hypothesis, AutoMode::Window(window)) => {
                 BindingLimit::Window { requests: window.count() as u64, seconds: window.length() }
@@ -68,11 +72,18 @@ impl AutoPolicy {
         }
     }
 
+    /// Returns whether requests were accepted at about this rate.
+    fn has_reached(&self, rate: f64) -> bool {
+        self.ledger.accepted() >= 1.0 && self.throughput.reaches(rate)
+    }
+
     /// Returns the limit to remember for later runs, if measurements have confirmed it.
     pub(super) fn learned_limit(&self) -> Option<LearnedLimit> {
         match &self.mode {
             AutoMode::Cap(cap) if cap.is_measured() => Some(LearnedLimit::Cap(cap.width())),
-            AutoMode::Bucket(bucket) if bucket.is_confident() => {
+            AutoMode::Bucket(bucket)
+                if bucket.is_confident() && self.has_reached(bucket.rate()) =>
+            {
                 Some(LearnedLimit::Rate(bucket.rate()))
             }
             AutoMode::Window(window) => Some(LearnedLimit::Rate(window.rate())),
@@ -94,6 +105,9 @@ impl AutoPolicy {
             return;
         }
         let reason = match self.mode {
+            _ if new_limit < old_limit && matches!(binding, BindingLimit::Saturation(_)) => {
+                ChangeReason::Latency
+            }
             _ if new_limit <= old_limit && self.saw_rejection => ChangeReason::RateLimit,
             _ if new_limit < old_limit => ChangeReason::Latency,
             AutoMode::Ramp(_) => ChangeReason::SlowStart,

@@ -21,6 +21,7 @@ const MAX_SLIDING: f64 = MAX_RECENT as f64;
 impl AutoPolicy {
     /// Handles an admission.
     pub(super) fn on_admitted(&mut self, now: f64, sent: SentRequest) {
+        self.throughput.on_admitted(now, self.ledger.accepted());
         let was_needless = self.block.on_admitted(now, sent.number);
         if let AutoMode::Cap(cap) = &self.mode
             && was_needless
