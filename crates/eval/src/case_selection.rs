@@ -1,4 +1,4 @@
-//! Selection of the cases of a run by id and tag.
+//! Selection of the cases of a run by id, tag and number.
 
 use crate::Error;
 use bakeoff_core::CaseIds;
@@ -12,14 +12,39 @@ const MAX_SUGGESTION_IDS: usize = 1000;
 /// Longest hint shown; a list of a thousand ids is not helpful.
 const MAX_HINT_BYTES: usize = 200;
 
-/// Ids and tags that select cases; an empty set selects all.
+/// Ids and tags that select cases; an empty set selects all. The numbers limit what they select.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CaseFilter {
     pub(crate) ids: HashSet<String>,
     pub(crate) tags: HashSet<String>,
+    /// Number of cases, the first ones.
+    pub(crate) limit: Option<usize>,
+    /// Number of random cases.
+    pub(crate) sample: Option<usize>,
+    /// Seed of the random cases.
+    pub(crate) seed: u64,
 }
 
 impl CaseFilter {
+    /// Returns the positions of the random cases among all, in file order. A larger number with the same
+    /// seed adds cases and keeps the others.
+    fn sample<'a>(&self, ids: impl Iterator<Item = &'a str>, number: usize) -> Vec<usize> {
+        let rank = |id: &str| {
+            *blake3::Hasher::new()
+                .update(&self.seed.to_le_bytes())
+                .update(id.as_bytes())
+                .finalize()
+                .as_bytes()
+        };
+        let mut ranked: Vec<([u8; 32], usize)> =
+            ids.enumerate().map(|(position, id)| (rank(id), position)).collect();
+        ranked.sort_unstable();
+        let mut positions: Vec<usize> =
+            ranked.into_iter().take(number).map(|(_, position)| position).collect();
+        positions.sort_unstable();
+        positions
+    }
+
     fn matches(&self, case: &Case) -> bool {
         (self.ids.is_empty() || self.ids.contains(case.id.as_str()))
             && (self.tags.is_empty() || case.tags.iter().any(|tag| self.tags.contains(tag)))
@@ -35,6 +60,19 @@ pub(crate) struct CaseSelection {
 }
 
 impl CaseSelection {
+    fn all(suite: &Suite) -> CaseSelection {
+        CaseSelection { ids: Arc::clone(&suite.survey.ids), indices: None }
+    }
+
+    /// Retains the cases at these positions.
+    fn retain(self, positions: &[usize]) -> CaseSelection {
+        let index =
+            |position: &usize| u32::try_from(self.suite_index(*position)).unwrap_or(u32::MAX);
+        let ids = positions.iter().filter_map(|position| self.ids.get(*position)).collect();
+        let indices = Some(positions.iter().map(index).collect());
+        CaseSelection { ids: Arc::new(ids), indices }
+    }
+
     /// Returns the index in the suite of a selected case.
     pub(crate) fn suite_index(&self, case: usize) -> usize {
         let index = self.indices.as_ref().and_then(|indices| indices.get(case));
@@ -48,8 +86,22 @@ impl CaseSelection {
 ///
 /// When no case has one of the ids or tags, or no case has both an id and a tag of the filter.
 pub(crate) fn select_cases(suite: &Suite, filter: &CaseFilter) -> Result<CaseSelection, Error> {
+    let mut cases = match_cases(suite, filter)?;
+    if let Some(number) = filter.sample {
+        let positions = filter.sample(cases.ids.iter(), number);
+        cases = cases.retain(&positions);
+    }
+    if let Some(number) = filter.limit {
+        let positions: Vec<usize> = (0..cases.ids.len().min(number)).collect();
+        cases = cases.retain(&positions);
+    }
+    Ok(cases)
+}
+
+/// Returns the cases with the ids and tags of a filter.
+fn match_cases(suite: &Suite, filter: &CaseFilter) -> Result<CaseSelection, Error> {
     if filter.ids.is_empty() && filter.tags.is_empty() {
-        return Ok(CaseSelection { ids: Arc::clone(&suite.survey.ids), indices: None });
+        return Ok(CaseSelection::all(suite));
     }
     let mut unmatched: BTreeSet<&str> =
         filter.ids.iter().chain(&filter.tags).map(String::as_str).collect();

@@ -43,6 +43,10 @@ pub struct RunConfig {
     pub cases: Vec<String>,
     /// Tags of the cases to run; all when empty.
     pub tags: Vec<String>,
+    /// Maximum number of cases: the first ones with the ids and tags.
+    pub limit: Option<usize>,
+    /// Maximum number of cases: random ones with the ids and tags.
+    pub sample: Option<usize>,
     /// Seed of the simulated provider and of random orders.
     pub seed: u64,
     /// File of the response cache; responses are not cached when absent.
@@ -78,7 +82,7 @@ impl RunConfig {
     ///
     /// # Errors
     ///
-    /// When the number of trials is out of range, a target does not exist, or limits are invalid.
+    /// When the number of trials or cases is out of range, a target does not exist, or limits are invalid.
     pub(crate) fn apply_to(&self, suite: &mut Suite) -> Result<(), Error> {
         if let Some(trials) = self.trials {
             if !(1..=MAX_TRIALS).contains(&trials) {
@@ -89,6 +93,9 @@ impl RunConfig {
                 });
             }
             suite.settings.trials = trials;
+        }
+        if self.limit == Some(0) || self.sample == Some(0) {
+            return Err(Error::usage("the limit and the sample must be at least one case", None));
         }
         suite.settings.threshold = self.threshold.unwrap_or(suite.settings.threshold);
         suite.settings.parallel = self.parallel.or(suite.settings.parallel);
@@ -124,6 +131,9 @@ impl RunConfig {
         CaseFilter {
             ids: self.cases.iter().cloned().collect(),
             tags: self.tags.iter().cloned().collect(),
+            limit: self.limit,
+            sample: self.sample,
+            seed: self.seed,
         }
     }
 }

@@ -138,6 +138,12 @@ pub struct ChosenRecord {
     pub cases: Vec<String>,
     /// Tags of cases.
     pub tags: Vec<String>,
+    /// Maximum number of cases, the first ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limit: Option<usize>,
+    /// Maximum number of cases, random ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<usize>,
 }
 
 impl RunFile {
@@ -191,6 +197,8 @@ impl RunFile {
                     targets: config.targets.clone(),
                     cases: config.cases.clone(),
                     tags: config.tags.clone(),
+                    limit: config.limit,
+                    sample: config.sample,
                 },
                 targets: suite.targets.iter().map(describe_target).collect(),
                 checks: suite.checks.iter().map(|check| check.id.clone()).collect(),

@@ -47,6 +47,25 @@ pub(crate) fn plan_differences(
     if (&old.chosen.cases, &old.chosen.tags) != (&new.chosen.cases, &new.chosen.tags) {
         found.changes.push("--case or --tag select other cases".to_owned());
     }
+    for (name, old, new) in [
+        ("--limit", old.chosen.limit, new.chosen.limit),
+        ("--sample", old.chosen.sample, new.chosen.sample),
+    ] {
+        match (old, new) {
+            (Some(old), Some(new)) if new > old => {
+                found.additions.push(format!("{name} {new} instead of {old}"));
+            }
+            _ if old == new => {}
+            _ => found.changes.push(format!("{name} selects other cases")),
+        }
+    }
+    // New cases of the suite may displace others from a sample.
+    if old.chosen.sample.is_some()
+        && old.chosen.sample <= new.chosen.sample
+        && old.cases.chosen.iter().any(|id| new.cases.chosen.position(id).is_none())
+    {
+        found.changes.push("--sample selects other cases".to_owned());
+    }
     if old.cases.digest != new.cases.digest {
         let is_longer = new.cases.total > old.cases.total
             && suite.cases.digest_of(old.cases.total).as_ref() == Some(&old.cases.digest);

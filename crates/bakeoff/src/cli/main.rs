@@ -9,6 +9,7 @@ mod client;
 mod commands;
 mod error;
 mod export;
+mod failed_cases;
 mod limits;
 mod models;
 mod outcome;

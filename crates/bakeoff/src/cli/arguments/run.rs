@@ -43,6 +43,9 @@ pub(crate) struct RunArguments {
     /// Model of the agents of a FastSkill project
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
+    /// Run only the cases that did not pass in this run, for at least one of the targets. Path, unique prefix, or `last`
+    #[arg(long, value_name = "RUN", conflicts_with = "cases")]
+    pub(crate) failed_of: Option<String>,
     /// Number of tokens after which no trial starts
     #[arg(long, value_name = "N", value_parser = positive::<u64>)]
     pub(crate) max_tokens: Option<u64>,

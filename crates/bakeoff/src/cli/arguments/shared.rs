@@ -3,6 +3,7 @@
 use super::values::{positive, seconds, whole};
 use crate::settings;
 use bakeoff_core::NanoDollars;
+use bakeoff_eval::{ChosenRecord, RunConfig};
 use bakeoff_pace::RetryAfter;
 use bakeoff_report::JunitTests;
 use clap::{Args, ValueEnum};
@@ -18,6 +19,35 @@ pub(crate) struct CaseArguments {
     /// Run only cases with this tag; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
+    /// Run only the first N of these cases
+    #[arg(long, value_name = "N", value_parser = positive::<usize>)]
+    pub(crate) limit: Option<usize>,
+    /// Run only N of these cases, selected at random by --seed
+    #[arg(long, value_name = "N", value_parser = positive::<usize>, conflicts_with = "limit")]
+    pub(crate) sample: Option<usize>,
+}
+
+impl CaseArguments {
+    /// Takes the selection that the command line leaves out from a stored run.
+    pub(crate) fn fill(&mut self, stored: &ChosenRecord) {
+        if self.cases.is_empty() {
+            self.cases.clone_from(&stored.cases);
+        }
+        if self.tags.is_empty() {
+            self.tags.clone_from(&stored.tags);
+        }
+        if self.limit.is_none() && self.sample.is_none() {
+            (self.limit, self.sample) = (stored.limit, stored.sample);
+        }
+    }
+
+    /// Adds the selection to the settings of a run.
+    pub(crate) fn configure(self, config: &mut RunConfig) {
+        config.cases = self.cases;
+        config.tags = self.tags;
+        config.limit = self.limit;
+        config.sample = self.sample;
+    }
 }
 
 /// Reuse of state from earlier runs.

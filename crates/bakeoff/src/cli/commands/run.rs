@@ -4,6 +4,7 @@ use super::report::{print_summary, verdict_line};
 use crate::arguments::RunArguments;
 use crate::error::{CliError, UsageError};
 use crate::export::export;
+use crate::failed_cases::failed_cases;
 use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
 use crate::progress::{ProgressDisplay, ProgressPrinter};
@@ -47,6 +48,10 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
         // An extension may consist of a larger number of trials in the suite.
         let trials = if arguments.extend { suite.settings.trials } else { 0 };
         arguments.trials = arguments.trials.or(Some(trials.max(file.suite.trials)));
+    }
+    if let Some(name) = &arguments.failed_of {
+        let run = find_run(&arguments.execution.out, name)?;
+        arguments.execution.only.cases = failed_cases(&run, &suite)?;
     }
     let limits = limits::overrides(&arguments.execution.limits)?;
     let (no_fail, is_ci) = (arguments.no_fail, arguments.ci);
@@ -114,11 +119,6 @@ fn resumed_run(arguments: &RunArguments) -> Result<Option<(PathBuf, RunFile)>, C
 
 /// Takes settings that the command line leaves out from the resumed run.
 fn apply_stored_settings(file: &RunFile, arguments: &mut RunArguments) -> Result<(), UsageError> {
-    let fill = |given: &mut Vec<String>, stored: &[String]| {
-        if given.is_empty() {
-            *given = stored.to_vec();
-        }
-    };
     if arguments.suite.is_none() {
         arguments.suite = Some(settings::stored_suite(file)?);
     }
@@ -129,16 +129,15 @@ fn apply_stored_settings(file: &RunFile, arguments: &mut RunArguments) -> Result
         arguments.suite_threshold = arguments.suite_threshold.or_else(|| file.suite_threshold());
     }
     arguments.seed.get_or_insert(file.seed);
-    if arguments.agents.is_empty() {
-        fill(&mut arguments.targets, &file.suite.chosen.targets);
+    if arguments.agents.is_empty() && arguments.targets.is_empty() {
+        arguments.targets.clone_from(&file.suite.chosen.targets);
     }
     // The command line sets the model of agents only.
     let model = |target: &serde_json::Value| {
         target.get("agent").and_then(|_| Some(target.get("model")?.as_str()?.to_owned()))
     };
     arguments.model = arguments.model.take().or_else(|| file.suite.targets.iter().find_map(model));
-    fill(&mut arguments.execution.only.cases, &file.suite.chosen.cases);
-    fill(&mut arguments.execution.only.tags, &file.suite.chosen.tags);
+    arguments.execution.only.fill(&file.suite.chosen);
     Ok(())
 }
 
@@ -177,8 +176,7 @@ fn config(arguments: RunArguments, limits: LimitOverrides) -> RunConfig {
     config.ci = arguments.ci;
     config.parallel = execution.parallel;
     config.targets = arguments.targets;
-    config.cases = execution.only.cases;
-    config.tags = execution.only.tags;
+    execution.only.configure(&mut config);
     config.seed = arguments.seed.unwrap_or_default();
     config.cache = execution.reuse.cache_file();
     config.limits = limits;

@@ -58,11 +58,7 @@ fn resumed_search(arguments: &mut SelectArguments) -> Result<Option<PathBuf>, Cl
         arguments.suite = Some(settings::stored_suite(&file)?);
     }
     arguments.seed.get_or_insert(file.seed);
-    let only = &mut arguments.execution.only;
-    if only.cases.is_empty() && only.tags.is_empty() {
-        only.cases.clone_from(&file.suite.chosen.cases);
-        only.tags.clone_from(&file.suite.chosen.tags);
-    }
+    arguments.execution.only.fill(&file.suite.chosen);
     Ok(Some(path))
 }
 
@@ -109,8 +105,7 @@ fn new_search(
     let mut config = RunConfig::new(&execution.out);
     config.simulated_models = crate::models::simulated();
     config.parallel = execution.parallel;
-    config.cases.clone_from(&execution.only.cases);
-    config.tags.clone_from(&execution.only.tags);
+    execution.only.clone().configure(&mut config);
     config.seed = arguments.seed.unwrap_or_default();
     config.cache = execution.reuse.cache_file();
     config.limits = limits::overrides(&execution.limits)?;
