@@ -73,7 +73,7 @@ impl RunFolder {
     }
 
     /// Returns the folder of an earlier run.
-    pub(crate) fn open(path: &Path, run: &RunFile) -> RunFolder {
+    pub fn open(path: &Path, run: &RunFile) -> RunFolder {
         RunFolder { id: run.run_id.clone(), path: path.to_owned(), layout: run.layout }
     }
 

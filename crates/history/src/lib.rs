@@ -1,6 +1,6 @@
 //! Finished and interrupted runs on disk.
 //!
-//! [`find_run`] and [`list`] find runs, [`PastRun`] reads one, [`compare`] compares targets, [`score`]
+//! [`find_run`] and [`list`] find runs, [`PastRun`] reads one and its trials, [`compare`] compares targets, [`score`]
 //! checks stored outputs again, and [`resume_state`] reads what [`bakeoff_eval::Run`] needs to continue
 //! an interrupted run. Rendering is not part of this crate.
 
@@ -14,6 +14,8 @@ mod past_run;
 mod plan_differences;
 mod resume;
 mod score;
+mod stored_trial;
+mod trial_exchange;
 mod trial_traces;
 
 pub use compare::{CompareConfig, compare};
@@ -25,4 +27,6 @@ pub use logs::{LogEntries, RunLog, http_log, limit_log};
 pub use past_run::PastRun;
 pub use resume::resume_state;
 pub use score::score;
+pub use stored_trial::{StoredTrial, TrialSelection};
+pub use trial_exchange::{ExchangeMessage, JudgeRecord, ToolCallRecord, TrialExchange};
 pub use trial_traces::{TrialTrace, trial_traces};

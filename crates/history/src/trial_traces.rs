@@ -67,20 +67,26 @@ fn read_trace(folder: &Path) -> Result<TrialTrace, Error> {
     struct ResultHead {
         key: TrialKey,
     }
-    let read = |name: &str| {
-        let path = folder.join(name);
-        std::fs::read_to_string(&path).map_err(|source| Error::Read { path, source })
-    };
-    let damaged = |name: &str, error: serde_json::Error| Error::Read {
-        path: folder.join(name),
-        source: io::Error::new(io::ErrorKind::InvalidData, error),
-    };
-    let head: ResultHead = serde_json::from_str(&read("result.json")?)
-        .map_err(|error| damaged("result.json", error))?;
-    let text = read("trace.jsonl")?;
+    let head: ResultHead = serde_json::from_str(&read(folder, "result.json")?)
+        .map_err(|error| damaged(folder, "result.json", error))?;
+    Ok(TrialTrace { key: head.key, entries: read_entries(folder)? })
+}
+
+/// Reads the entries of a trial's trace.
+pub(crate) fn read_entries(folder: &Path) -> Result<Vec<Value>, Error> {
+    let text = read(folder, "trace.jsonl")?;
     let lines = text.lines().filter(|line| !line.is_empty()).map(serde_json::from_str);
-    let entries = lines.collect::<Result<_, _>>().map_err(|error| damaged("trace.jsonl", error))?;
-    Ok(TrialTrace { key: head.key, entries })
+    lines.collect::<Result<_, _>>().map_err(|error| damaged(folder, "trace.jsonl", error))
+}
+
+fn read(folder: &Path, name: &str) -> Result<String, Error> {
+    let path = folder.join(name);
+    std::fs::read_to_string(&path).map_err(|source| Error::Read { path, source })
+}
+
+fn damaged(folder: &Path, name: &str, error: serde_json::Error) -> Error {
+    let source = io::Error::new(io::ErrorKind::InvalidData, error);
+    Error::Read { path: folder.join(name), source }
 }
 
 #[cfg(test)]
