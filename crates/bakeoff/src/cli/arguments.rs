@@ -19,8 +19,8 @@ pub(crate) use select::SelectArguments;
 pub(crate) use shared::{ExportArguments, LimitArguments, StoredRunArguments};
 pub(crate) use shell::{CompletionsArguments, ManArguments};
 pub(crate) use stored::{
-    CompareArguments, ListArguments, ReportArguments, ScoreArguments, TraceArguments, TraceLog,
-    TraceTrialsArguments, TuneArguments,
+    CompareArguments, ListArguments, ReportArguments, ScoreArguments, ShowArguments,
+    TraceArguments, TraceLog, TraceTrialsArguments, TuneArguments,
 };
 pub(crate) use suite::{CheckArguments, InitArguments};
 
@@ -88,6 +88,8 @@ pub(crate) enum Command {
     List(ListArguments),
     /// Print the results of a run, or export them as JUnit, Markdown, CSV or JSONL
     Report(ReportArguments),
+    /// Print the prompt, answer, checks, tools and judges of the trials of a case
+    Show(ShowArguments),
     /// Compare targets case by case, with significance tests
     Compare(CompareArguments),
     /// Re-run checks on the stored outputs of a run
@@ -120,6 +122,7 @@ impl Command {
             Command::Map(arguments) => (arguments.json, arguments.quiet),
             Command::List(arguments) => (arguments.json, false),
             Command::Report(arguments) => (arguments.run.json, false),
+            Command::Show(arguments) => (arguments.json, false),
             Command::Compare(arguments) => (arguments.json, false),
             Command::Score(arguments) => (arguments.run.json, false),
             Command::Trace(arguments) => (arguments.log.run().json, false),

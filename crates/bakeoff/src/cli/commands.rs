@@ -14,6 +14,7 @@ mod schema;
 mod score;
 mod select;
 mod shell;
+mod show;
 mod sim;
 mod trace;
 mod tune;
@@ -34,6 +35,7 @@ pub(crate) fn run(command: Command, printer: &Printer) -> Result<Outcome, CliErr
         Command::Map(arguments) => map::run(&arguments, printer),
         Command::List(arguments) => list::run(&arguments, printer),
         Command::Report(arguments) => report::run(&arguments, printer),
+        Command::Show(arguments) => show::run(&arguments, printer),
         Command::Compare(arguments) => compare::run(&arguments, printer),
         Command::Score(arguments) => score::run(&arguments, printer),
         Command::Trace(arguments) => trace::run(&arguments, printer),

@@ -265,7 +265,7 @@ fn now() -> String {
 }
 
 /// Returns the text without control characters, which could take over a terminal.
-fn strip_controls(text: &str) -> String {
+pub(crate) fn strip_controls(text: &str) -> String {
     text.chars().filter(|letter| !letter.is_control() || ['\n', '\t'].contains(letter)).collect()
 }
 

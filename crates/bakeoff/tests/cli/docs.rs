@@ -330,6 +330,16 @@ fn words(line: &str) -> Vec<&str> {
 }
 
 #[test]
+fn commands_for_stored_runs_work() {
+    let dir = TestDir::new();
+    assert_eq!(dir.run(&["init"]).code, 0);
+    assert_eq!(dir.run(&["run", "--no-fail"]).code, 0);
+    let commands: usize =
+        blocks("docs/runs.md", "sh").iter().map(|block| run_all(&dir, block)).sum();
+    assert_eq!(commands, 2);
+}
+
+#[test]
 fn race_page_commands_run() {
     let mut dir = TestDir::new();
     let mut commands = 0;

@@ -36,6 +36,7 @@ mod secrets;
 mod select;
 mod services;
 mod shell;
+mod show;
 mod stopping;
 mod support;
 mod tools;

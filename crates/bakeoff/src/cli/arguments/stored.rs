@@ -25,6 +25,35 @@ pub(crate) struct ReportArguments {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = SHOW_EXAMPLES)]
+pub(crate) struct ShowArguments {
+    /// Run: path, unique prefix, or `last`
+    #[arg(value_name = "RUN")]
+    pub(crate) run: String,
+    /// Id of the case
+    #[arg(value_name = "CASE")]
+    pub(crate) case: String,
+    /// Number of the trial [default: all trials]
+    #[arg(value_name = "TRIAL", value_parser = positive::<u32>)]
+    pub(crate) trial: Option<u32>,
+    /// Target of the trials; needed if several targets have trials of the case
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target: Option<String>,
+    /// Folder of all runs
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    /// Print one JSON event per line on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const SHOW_EXAMPLES: &str = "\
+Examples:
+  bakeoff show last fr                   all trials of the case `fr` in the newest run
+  bakeoff show last fr 2                 its second trial
+  bakeoff show last fr --target small    the trials of one of several targets";
+
+#[derive(Debug, Args)]
 pub(crate) struct CompareArguments {
     /// Baseline and candidates, as RUN or RUN:TARGET; targets are paired by name. For a single run, its
     /// targets are compared with the first, or the named one
