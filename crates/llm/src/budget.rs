@@ -4,7 +4,7 @@ use crate::Failure;
 use crate::call::CallError;
 use crate::retry::ModelCall;
 use bakeoff_core::{ErrorKind, NanoDollars, Usage};
-use bakeoff_pace::{Expense, Reservation};
+use bakeoff_pace::{Expense, ExpenseEstimate, Reservation};
 
 /// Assumed length of an answer without `max_tokens`.
 pub const ANSWER_TOKENS: u64 = 200;
@@ -26,10 +26,13 @@ impl CallReservation {
             ..Usage::default()
         };
         let kind = kind(call);
+        // The tokens of the prompt are estimated, too, but they cost little.
+        let is_maximum = call.request.max_tokens().is_some();
+        let estimate = ExpenseEstimate { expense: expense(call, &usage), is_maximum };
         let reserved = tokio::select! {
             biased;
             () = call.context.stop.cancelled() => return Err(CallError::cancelled(retries)),
-            reserved = budget.reserve(&kind, expense(call, &usage)) => reserved,
+            reserved = budget.reserve(&kind, estimate) => reserved,
         };
         match reserved {
             Ok(reservation) => Ok(CallReservation(Some(reservation))),

@@ -6,5 +6,5 @@
 mod ledger;
 mod shared;
 
-pub use ledger::{BudgetLedger, Denial, Expense, ExpenseLimit, LedgerEntry};
+pub use ledger::{BudgetLedger, Denial, Expense, ExpenseEstimate, ExpenseLimit, LedgerEntry};
 pub use shared::{BudgetExhausted, Reservation, SharedBudget};

@@ -26,8 +26,8 @@ mod tuning;
 
 pub use binding::BindingLimit;
 pub use budget::{
-    BudgetExhausted, BudgetLedger, Denial, Expense, ExpenseLimit, LedgerEntry, Reservation,
-    SharedBudget,
+    BudgetExhausted, BudgetLedger, Denial, Expense, ExpenseEstimate, ExpenseLimit, LedgerEntry,
+    Reservation, SharedBudget,
 };
 pub use connections::{AdaptiveBounds, AdaptiveConnections, ConnectionsError};
 pub use cost::{Dimension, TokenCost};

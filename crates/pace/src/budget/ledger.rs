@@ -22,6 +22,21 @@ impl Expense {
     }
 }
 
+/// Expected expense of work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ExpenseEstimate {
+    /// Estimate, which is scaled by the accuracy of earlier ones.
+    pub expense: Expense,
+    /// Whether the work cannot exceed the estimate, or hardly.
+    pub is_maximum: bool,
+}
+
+impl From<Expense> for ExpenseEstimate {
+    fn from(expense: Expense) -> ExpenseEstimate {
+        ExpenseEstimate { expense, is_maximum: false }
+    }
+}
+
 /// Limits of a budget; each is optional.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ExpenseLimit {
@@ -152,32 +167,46 @@ impl BudgetLedger {
     }
 
     /// Returns what work of this kind may cost, from its estimate and from the expenses of finished work.
-    pub fn likely(&self, kind: &str, estimate: Expense) -> Expense {
+    pub fn likely(&self, kind: &str, estimate: ExpenseEstimate) -> Expense {
+        self.reservation(kind, estimate).as_expense()
+    }
+
+    fn reservation(&self, kind: &str, estimate: ExpenseEstimate) -> Numbers {
         let known = self.kinds.get(kind).copied().unwrap_or_default();
-        known.likely(estimate.as_numbers()).as_expense()
+        let numbers = estimate.expense.as_numbers();
+        match estimate.is_maximum {
+            true => known.likely(numbers).zip(numbers, f64::max),
+            false => known.likely(numbers),
+        }
     }
 
     /// Starts work of a kind, for example a call of a model, if its likely expense fits.
     ///
     /// The first work of a kind runs alone. Later work is expected to exceed its estimate by as much as any so
-    /// far. Unknown expenses have an arbitrary constant estimate. Work that is expected to cost nothing always
-    /// starts.
+    /// far, and to reach its maximum if that is known. Unknown expenses have an arbitrary constant estimate. Work that
+    /// is expected to cost nothing always starts.
     ///
     /// # Errors
     ///
     /// When it must wait for other work, or the rest of the budget does not cover it.
-    pub fn start(&mut self, kind: &str, estimate: Expense) -> Result<LedgerEntry, Denial> {
+    pub fn start(
+        &mut self,
+        kind: &str,
+        estimate: impl Into<ExpenseEstimate>,
+    ) -> Result<LedgerEntry, Denial> {
         if self.is_closed {
             return Err(Denial::Exhausted);
         }
         let limit = self.limit.as_numbers();
-        let estimate = estimate.as_numbers();
+        let estimate = estimate.into();
+        let reservation = self.reservation(kind, estimate);
+        let estimate = estimate.expense.as_numbers();
         let known = self.kinds.get(kind).copied().unwrap_or_default();
         let is_free = estimate
             .zip(limit, |estimate, limit| if limit.is_finite() { estimate } else { 0.0 })
             == Numbers::default();
         if self.is_limited() && !is_free {
-            let committed = self.spent.as_numbers().plus(known.likely(estimate));
+            let committed = self.spent.as_numbers().plus(reservation);
             if committed.exceeds(limit) {
                 return Err(Denial::Exhausted);
             }
@@ -277,10 +306,26 @@ mod tests {
         ledger.finish(entry, Some(cost(5)));
         let entry = ledger.start("a", cost(10)).unwrap();
         ledger.finish(entry, Some(cost(20)));
-        assert_eq!((ledger.spent(), ledger.likely("a", cost(10))), (cost(45), cost(20)));
-        assert_eq!(ledger.likely("b", cost(10)), cost(10), "another kind");
+        assert_eq!((ledger.spent(), ledger.likely("a", cost(10).into())), (cost(45), cost(20)));
+        assert_eq!(ledger.likely("b", cost(10).into()), cost(10), "another kind");
         assert_eq!(ledger.start("a", cost(28)).unwrap_err(), Denial::Exhausted);
         assert!(ledger.start("a", cost(27)).is_ok());
+    }
+
+    #[test]
+    fn known_maximum_is_reserved_while_others_count_at_their_likely_expense() {
+        let mut ledger = ledger(100, 0);
+        let maximum = ExpenseEstimate { expense: cost(40), is_maximum: true };
+        let entry = ledger.start("a", maximum).unwrap();
+        ledger.finish(entry, Some(cost(10)));
+        // In flight, each counts 10; one that starts counts 40.
+        let first = ledger.start("a", maximum).unwrap();
+        let second = ledger.start("a", maximum).unwrap();
+        ledger.finish(first, Some(cost(30)));
+        ledger.finish(second, Some(cost(30)));
+        assert_eq!((ledger.spent(), ledger.likely("a", cost(40).into())), (cost(70), cost(30)));
+        assert_eq!(ledger.start("a", maximum).unwrap_err(), Denial::Exhausted);
+        assert!(ledger.start("a", cost(40)).is_ok());
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! A budget that concurrent tasks share.
 
-use super::ledger::{BudgetLedger, Denial, Expense, ExpenseLimit, LedgerEntry};
+use super::ledger::{BudgetLedger, Denial, Expense, ExpenseEstimate, ExpenseLimit, LedgerEntry};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use tokio::sync::Notify;
@@ -80,8 +80,9 @@ impl SharedBudget {
     pub async fn reserve(
         &self,
         kind: &str,
-        estimate: Expense,
+        estimate: impl Into<ExpenseEstimate>,
     ) -> Result<Reservation, BudgetExhausted> {
+        let estimate = estimate.into();
         loop {
             let mut finished = pin!(self.state.finished.notified());
             // Work that finishes from here on ends the wait.
@@ -102,7 +103,7 @@ impl SharedBudget {
     fn try_reserve(
         &self,
         kind: &str,
-        estimate: Expense,
+        estimate: ExpenseEstimate,
     ) -> Result<LedgerEntry, Option<BudgetExhausted>> {
         let mut ledger = self.ledger();
         ledger.start(kind, estimate).map_err(|denial| match denial {
