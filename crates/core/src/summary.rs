@@ -149,6 +149,9 @@ pub struct RunStats {
     pub started_at: String,
     /// Duration of the run.
     pub elapsed_ms: u64,
+    /// Whether a signal ended the run before all trials had a result.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interrupted: bool,
     /// Retried calls.
     pub retries: u64,
     /// Answers from the cache.

@@ -20,7 +20,7 @@ use crate::stopper::Stopper;
 use crate::timestamp::rfc3339;
 use crate::traffic_log::TrafficLog;
 use crate::work_folder::{WorkFolder, needs_folders};
-use bakeoff_core::{Event, RunStats, SCHEMA_VERSION};
+use bakeoff_core::{Event, ExitCode, RunStats, SCHEMA_VERSION};
 use bakeoff_journal::Journal;
 use bakeoff_suite::Budget;
 use chrono::Utc;
@@ -282,10 +282,11 @@ impl<'a> ActiveRun<'a> {
             pools,
             ..RunStats::default()
         };
-        let summary = aggregate.summary(&folder.id, &run.suite.name, stats);
+        let mut summary = aggregate.summary(&folder.id, &run.suite.name, stats);
+        let exit_code = exit_code(&summary, stopper);
+        summary.stats.interrupted = exit_code == ExitCode::Interrupted;
         case_files.write(&folder, &summary)?;
         folder.write_summary(&summary, &run.suite, &case_files)?;
-        let exit_code = exit_code(&summary, stopper);
         Ok(FinishedRun { folder, summary, exit_code })
     }
 }

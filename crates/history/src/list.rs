@@ -26,6 +26,8 @@ pub enum RunState {
         suite: String,
         /// Verdict of the run.
         verdict: Verdict,
+        /// Whether a signal ended the run before all trials had a result.
+        interrupted: bool,
         /// Per target: name, passed cases, cases.
         targets: Vec<(TargetName, u64, u64)>,
     },
@@ -40,10 +42,12 @@ pub enum RunState {
         /// Limit that stopped the search early.
         stopped: Option<bakeoff_select::SearchLimit>,
     },
-    /// The run has no summary: it is running or was killed.
+    /// The run has no summary.
     Unfinished {
         /// Finished trials in the journal.
         trials: u64,
+        /// Whether a process works on it; it was killed otherwise.
+        running: bool,
     },
 }
 
@@ -98,13 +102,17 @@ fn state(path: &Path) -> RunState {
         Some(summary) => RunState::Finished {
             suite: summary.suite,
             verdict: summary.verdict,
+            interrupted: summary.stats.interrupted,
             targets: summary
                 .targets
                 .into_iter()
                 .map(|target| (target.target, target.passed, target.total_cases))
                 .collect(),
         },
-        None => RunState::Unfinished { trials: journaled_trials(path) },
+        None => RunState::Unfinished {
+            trials: journaled_trials(path),
+            running: bakeoff_journal::is_open(&path.join(JOURNAL_FILE)),
+        },
     }
 }
 

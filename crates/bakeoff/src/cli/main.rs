@@ -16,6 +16,7 @@ mod outcome;
 mod printer;
 mod problems;
 mod progress;
+mod resume_command;
 mod settings;
 mod shutdown;
 

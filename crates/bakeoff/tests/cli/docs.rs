@@ -336,7 +336,7 @@ fn commands_for_stored_runs_work() {
     assert_eq!(dir.run(&["run", "--no-fail"]).code, 0);
     let commands: usize =
         blocks("docs/runs.md", "sh").iter().map(|block| run_all(&dir, block)).sum();
-    assert_eq!(commands, 2);
+    assert_eq!(commands, 3);
 }
 
 #[test]

@@ -128,12 +128,14 @@ fn program_timeout_is_an_error_that_keeps_the_output() {
     assert_eq!(dir.trials()[0]["attempt"]["output"], "started\n");
 }
 
-/// Runs a program that sends this signal to the run and waits until the run reacts.
+/// Runs a program that lists the run, sends this signal to it and waits until it reacts; then resumes the run.
 fn check_interrupt(signal: &str) {
     let dir = TestDir::new();
     let there = dir.path().display().to_string();
+    let bakeoff = env!("CARGO_BIN_EXE_bakeoff");
     let program = format!(
-        "kill -{signal} $(cat {there}/pid); until grep -q stopping {there}/stderr; do :; done"
+        "cd {there}; test -e listed && exit; {bakeoff} list > listed; kill -{signal} $(cat pid); \
+         until grep -q stopping stderr; do :; done"
     );
     let dir = dir.write(
         "bakeoff.toml",
@@ -142,7 +144,7 @@ fn check_interrupt(signal: &str) {
              prompt = \"\"\n[cases]\ninline = [{{ id = \"a\" }}, {{ id = \"b\" }}, {{ id = \"c\" }}]\n"
         ),
     );
-    let run = format!("echo $$ > pid; exec {} run 2> stderr", env!("CARGO_BIN_EXE_bakeoff"));
+    let run = format!("echo $$ > pid; exec {bakeoff} run --deadline 600 --ci 2> stderr");
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", &run]).current_dir(dir.path()).env("BAKEOFF_CACHE_DIR", dir.path());
     let output = shell.output().unwrap();
@@ -154,6 +156,19 @@ fn check_interrupt(signal: &str) {
     assert_eq!(summary["verdict"], "inconclusive");
     assert_eq!(summary["targets"][0]["skipped"], 2);
     assert!(!dir.left_workspaces());
+
+    let read = |name: &str| std::fs::read_to_string(dir.path().join(name)).unwrap();
+    let id = dir.run_folder().file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(read("listed"), format!("{id}  running  0 trials finished\n"));
+    assert_eq!(dir.run(&["list"]).stdout, format!("{id}  interrupted  p 1/3\n"));
+    assert_eq!(dir.run(&["list", "--json"]).done()["runs"][0]["state"], "interrupted");
+    let stderr = read("stderr");
+    let command = format!("bakeoff run --resume {id} --deadline 600 --ci");
+    assert!(stderr.contains(&format!("\n  hint: `{command}` resumes it\n")), "{stderr}");
+    let words: Vec<&str> = command.split(' ').skip(1).collect();
+    let resumed = dir.run(&words);
+    assert_eq!(resumed.code, 0, "{}", resumed.transcript());
+    assert_eq!(dir.run(&["list"]).stdout, format!("{id}  passed  p 3/3\n"));
 }
 
 #[test]

@@ -354,7 +354,8 @@ fn interrupted_or_over_budget_job_can_be_resumed() {
     let output = crate::support::CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!(output.code, 130, "{}", output.transcript());
     assert!(
-        output.stderr.contains("interrupted; run the same command to resume"),
+        output.stderr.contains("interrupted\n  hint: `bakeoff map ")
+            && output.stderr.contains("` resumes it\n"),
         "{}",
         output.stderr
     );

@@ -277,6 +277,8 @@ fn sigint_interrupts_a_race_that_can_be_resumed() {
     assert!(status.unwrap().success());
     let output = CommandOutput::from(child.wait_with_output().unwrap());
     assert_eq!((output.code, output.stdout.as_str()), (130, ""), "{}", output.transcript());
+    let hint = "interrupted\n  hint: `bakeoff race --session talk.jsonl` resumes it\n";
+    assert!(output.stderr.ends_with(hint), "{}", output.stderr);
     let events: Vec<String> =
         lines(&session).iter().map(|line| line["event"].as_str().unwrap().to_owned()).collect();
     assert_eq!(events, ["session_started", "race_started", "branch_ended", "race_interrupted"]);

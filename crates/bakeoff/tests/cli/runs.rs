@@ -407,16 +407,17 @@ fn schema_describes_the_suite_file() {
 }
 
 #[test]
-fn killed_run_is_listed_as_unfinished() {
+fn killed_run_is_listed_as_interrupted() {
     let dir = test_dir("sim/pass-1", "", 3);
     dir.run(&["run"]);
     let folder = dir.run_folder();
     std::fs::remove_file(folder.join("summary.json")).unwrap();
     let journal = std::fs::read(folder.join("journal.jsonl")).unwrap();
     std::fs::write(folder.join("journal.jsonl"), &journal[..journal.len() - 5]).unwrap();
-    assert!(dir.run(&["list"]).stdout.contains("unfinished  2 trials"));
+    assert!(dir.run(&["list"]).stdout.contains("  interrupted  2 trials finished\n"));
     let listed = dir.run(&["list", "--json"]).done();
-    assert_eq!(listed["runs"][0]["trials"], 2);
+    let listed = &listed["runs"][0];
+    assert_eq!((&listed["trials"], &listed["state"]), (&2.into(), &"interrupted".into()));
 }
 
 #[test]

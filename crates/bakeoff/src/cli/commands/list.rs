@@ -3,8 +3,9 @@
 use crate::arguments::ListArguments;
 use crate::error::CliError;
 use crate::outcome::Outcome;
-use crate::printer::Printer;
+use crate::printer::{Printer, count};
 use bakeoff_history::{RunState, StoredRun};
+use bakeoff_select::SearchLimit;
 use serde_json::{Value, json};
 
 /// Targets printed per run; an unsuccessful search can have very many.
@@ -21,7 +22,7 @@ pub(super) fn run(arguments: &ListArguments, printer: &Printer) -> Result<Outcom
 
 fn to_line(run: &StoredRun) -> String {
     match &run.state {
-        RunState::Finished { verdict, targets, .. } => {
+        RunState::Finished { verdict, interrupted, targets, .. } => {
             let mut shown: Vec<String> = targets
                 .iter()
                 .take(MAX_TARGETS)
@@ -30,7 +31,8 @@ fn to_line(run: &StoredRun) -> String {
             if targets.len() > MAX_TARGETS {
                 shown.push(format!("and {} more", targets.len() - MAX_TARGETS));
             }
-            format!("{}  {}  {}", run.id, verdict_name(verdict), shown.join(", "))
+            let state = if *interrupted { "interrupted".to_owned() } else { verdict_name(verdict) };
+            format!("{}  {state}  {}", run.id, shown.join(", "))
         }
         RunState::FinishedSearch { best, confidence, stopped, .. } => {
             // Rounded down, so that the confidence is never overstated.
@@ -40,8 +42,9 @@ fn to_line(run: &StoredRun) -> String {
             let stopped = stopped.map_or(String::new(), |limit| format!("; {limit}"));
             format!("{}  search  best: {best}{confidence}{stopped}", run.id)
         }
-        RunState::Unfinished { trials } => {
-            format!("{}  unfinished  {trials} trials in the journal", run.id)
+        RunState::Unfinished { trials, running } => {
+            let state = if *running { "running" } else { "interrupted" };
+            format!("{}  {state}  {} finished", run.id, count(*trials, "trial"))
         }
     }
 }
@@ -55,10 +58,11 @@ fn verdict_name(verdict: &bakeoff_core::Verdict) -> String {
 
 fn to_json(run: &StoredRun) -> Value {
     match &run.state {
-        RunState::Finished { suite, verdict, targets } => json!({
+        RunState::Finished { suite, verdict, interrupted, targets } => json!({
             "run_id": run.id,
             "run_dir": run.path.display().to_string(),
             "suite": suite,
+            "state": if *interrupted { "interrupted" } else { "finished" },
             "verdict": verdict,
             "targets": targets
                 .iter()
@@ -69,12 +73,20 @@ fn to_json(run: &StoredRun) -> Value {
             "run_id": run.id,
             "run_dir": run.path.display().to_string(),
             "suite": suite,
+            "state": match stopped {
+                Some(SearchLimit::Halted) => "interrupted",
+                _ => "finished",
+            },
             "best": best,
             "confidence": confidence,
             "stopped": stopped,
         }),
-        RunState::Unfinished { trials } => {
-            json!({"run_id": run.id, "run_dir": run.path.display().to_string(), "verdict": null, "trials": trials})
-        }
+        RunState::Unfinished { trials, running } => json!({
+            "run_id": run.id,
+            "run_dir": run.path.display().to_string(),
+            "state": if *running { "running" } else { "interrupted" },
+            "verdict": null,
+            "trials": trials,
+        }),
     }
 }

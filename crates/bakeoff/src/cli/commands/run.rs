@@ -8,6 +8,7 @@ use crate::failed_cases::failed_cases;
 use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
 use crate::progress::{ProgressDisplay, ProgressPrinter};
+use crate::resume_command::hint_at_resume;
 use crate::shutdown::{Shutdown, block_on};
 use crate::{limits, settings};
 use bakeoff_core::{Event, ExitCode, Verdict};
@@ -55,7 +56,7 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
     }
     let limits = limits::overrides(&arguments.execution.limits)?;
     let (no_fail, is_ci) = (arguments.no_fail, arguments.ci);
-    let files = arguments.export.clone();
+    let (files, out) = (arguments.export.clone(), arguments.execution.out.clone());
     let resume = resumed.map(|(path, _)| path);
     let is_resumed = resume.is_some();
     let request_log = RequestLog::default();
@@ -81,6 +82,9 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
     }
     let past = PastRun::open(&finished.folder.path)?;
     export(&files, &past, &finished.summary, true, printer)?;
+    if finished.exit_code == ExitCode::Interrupted {
+        hint_at_resume(&out, &finished.folder.path, printer);
+    }
     let code = match finished.exit_code {
         ExitCode::Failed | ExitCode::Inconclusive if no_fail => ExitCode::Passed,
         code => code,

@@ -8,6 +8,7 @@ use crate::error::{CliError, UsageError};
 use crate::models::{ModelResolver, require_price};
 use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
+use crate::resume_command::hint_at_same_command;
 use crate::shutdown::{Shutdown, block_on};
 use crate::{limits, settings};
 use bakeoff_core::ExitCode;
@@ -214,7 +215,8 @@ fn print_result(
     }
     match &finished.stop {
         Some(StopReason::Interrupted) => {
-            printer.message("interrupted; run the same command to resume");
+            printer.message("interrupted");
+            hint_at_same_command(printer);
         }
         Some(StopReason::Budget) => {
             let reason = match progress.cost > arguments.max_cost {

@@ -11,6 +11,7 @@ use crate::error::{CliError, UsageError};
 use crate::models::{ModelResolver, require_price};
 use crate::outcome::Outcome;
 use crate::printer::{Printer, chain};
+use crate::resume_command::hint_at_race;
 use crate::settings;
 use crate::shutdown::{Shutdown, block_on};
 use bakeoff_agent::{AgentContext, AgentMessage, event_channel};
@@ -52,6 +53,8 @@ struct PreparedRace {
     /// Interrupted race to discard when this one starts, and not before.
     discarded: Option<UnfinishedRace>,
     scope: AnswerScope,
+    /// Arguments of the command that resumes the race if it is interrupted; `None` without a session.
+    resume: Option<Vec<String>>,
 }
 
 /// Prepares a race; `None` if the command only discards an interrupted one.
@@ -138,7 +141,28 @@ fn prepare(
         (None, None) => {}
     }
     let scope = arguments.show;
-    Ok(Some(PreparedRace { race, session, context, setup, parts, client, discarded, scope }))
+    let resume = resume_arguments(&arguments);
+    Ok(Some(PreparedRace {
+        race,
+        session,
+        context,
+        setup,
+        parts,
+        client,
+        discarded,
+        scope,
+        resume,
+    }))
+}
+
+/// Returns the arguments that resume the race if it is interrupted. The session has all settings but the budget.
+fn resume_arguments(arguments: &RaceArguments) -> Option<Vec<String>> {
+    let session = arguments.session.as_ref()?;
+    let mut words = vec!["--session".to_owned(), session.display().to_string()];
+    if let Some(cost) = arguments.max_cost {
+        words.extend(["--max-cost".to_owned(), cost.as_dollars().to_string()]);
+    }
+    Some(words)
 }
 
 fn is_empty(path: &Path) -> bool {
@@ -227,8 +251,17 @@ fn session_error(error: SessionError) -> CliError {
 
 impl PreparedRace {
     async fn run(self, shutdown: &Shutdown, printer: &Printer) -> Result<Outcome, CliError> {
-        let PreparedRace { race, mut session, context, setup, parts, client, discarded, scope } =
-            self;
+        let PreparedRace {
+            race,
+            mut session,
+            context,
+            setup,
+            parts,
+            client,
+            discarded,
+            scope,
+            resume,
+        } = self;
         let mut write_error = None;
         if let Some(session) = &mut session {
             let cleared =
@@ -237,7 +270,6 @@ impl PreparedRace {
             started.map_err(|error| CliError::internal(chain(&error)))?;
         }
         let renderer = RaceRenderer::new(&parts, race.loop_ids());
-        let has_session = session.is_some();
         let (tx, events) = event_channel(EVENT_CAPACITY);
         let mut on_end = |outcome: &bakeoff_race::ParallelLoopOutcome| {
             if let Some(session) = &mut session
@@ -258,7 +290,7 @@ impl PreparedRace {
             }
         };
         let code = exit_code(&result);
-        print_result(&renderer, &result, scope, has_session, printer);
+        print_result(&renderer, &result, scope, resume.as_deref(), printer);
         let outcome = Outcome::new(code).with_fields(renderer.to_json(&result));
         written.map_err(|error| CliError::Internal {
             message: chain(&error),
@@ -289,7 +321,7 @@ fn print_result(
     renderer: &RaceRenderer,
     result: &Result<ParallelLoopResult, RaceError>,
     scope: AnswerScope,
-    has_session: bool,
+    resume: Option<&[String]>,
     printer: &Printer,
 ) {
     match result {
@@ -297,10 +329,12 @@ fn print_result(
             renderer.verdict(result).iter().for_each(|line| printer.message(line));
             renderer.answers(result, scope).iter().for_each(|line| printer.answer(line));
         }
-        Err(RaceError::Cancelled { .. }) if has_session => {
-            printer.message("interrupted; run the command without a prompt to resume");
+        Err(RaceError::Cancelled { .. }) => {
+            printer.message("interrupted");
+            if let Some(resume) = resume {
+                hint_at_race(resume, printer);
+            }
         }
-        Err(RaceError::Cancelled { .. }) => printer.message("interrupted"),
         Err(error) => {
             let hint = match error {
                 RaceError::NoneAcceptable { .. } if exit_code(result) == ExitCode::Inconclusive => {

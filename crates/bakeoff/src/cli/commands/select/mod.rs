@@ -7,6 +7,7 @@ use crate::arguments::SelectArguments;
 use crate::error::{CliError, UsageError};
 use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
+use crate::resume_command::hint_at_resume;
 use crate::shutdown::{Shutdown, block_on};
 use crate::{limits, settings};
 use bakeoff_core::{Event, ExitCode, one_line};
@@ -194,12 +195,18 @@ fn conclude(
         code => code,
     };
     let folder = &searched.folder.path;
+    let hint = || {
+        if searched.exit_code == ExitCode::Interrupted {
+            hint_at_resume(&arguments.execution.out, folder, printer);
+        }
+    };
     let outcome = Outcome::new(code).with("run_dir", folder.display().to_string());
     let file = match &searched.found {
         Ok(file) => file,
         Err(error) => {
             printer.error(error.to_string(), None);
             printer.message(format!("results: {}", folder.display()));
+            hint();
             return Ok(outcome.with("selection", ()).with("error", error.to_string()));
         }
     };
@@ -214,6 +221,7 @@ fn conclude(
         file.apply(suite, path)?;
         printer.message(format!("roles: {}", path.display()));
     }
+    hint();
     Ok(outcome.with("selection", file))
 }
 
