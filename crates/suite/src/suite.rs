@@ -12,7 +12,10 @@ use crate::settings::{self, Settings};
 use crate::targets::{self, Target, TargetKind};
 use crate::tree::{self, Node};
 use crate::variables::check_variables;
-use crate::{chain, combinations, digests, fastskill, ignored_settings, models, spec, workspaces};
+use crate::{
+    chain, combinations, digests, fastskill, ignored_settings, matrix, models, spec,
+    target_defaults, workspaces,
+};
 use bakeoff_llm::{Environment, Model, ModelConfig};
 use bakeoff_sim::SimModel;
 use std::collections::BTreeMap;
@@ -221,7 +224,10 @@ impl Suite {
             return fastskill::load(&path, &text, tree.get_ref(), options, environment);
         }
         tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
-        let root = Node::new(tree.get_ref(), 0..0);
+        let mut table = tree.into_inner();
+        matrix::add_targets(&mut table, folder(&path), &mut problems);
+        target_defaults::apply(&mut table);
+        let root = Node::new(&table, 0..0);
         if options.combinations && root.get("select").is_none() {
             // Further validation would only report the missing models of roles.
             problems.extend([select::missing_section(&path, Some(&root))]);
@@ -472,7 +478,7 @@ impl LoadContext<'_> {
 
     /// Returns the folder of the suite file, which file names are relative to.
     pub(crate) fn folder(&self) -> &Path {
-        self.path.parent().unwrap_or(Path::new(""))
+        folder(self.path)
     }
 
     fn cases(
@@ -527,6 +533,11 @@ impl LoadContext<'_> {
         }
         Some((source, survey))
     }
+}
+
+/// Returns the folder of a suite file.
+fn folder(path: &Path) -> &Path {
+    path.parent().unwrap_or(Path::new(""))
 }
 
 pub(crate) fn folder_name(path: &Path) -> String {

@@ -119,6 +119,11 @@ pub(super) fn read(
     problems: &mut Problems<'_>,
 ) -> Vec<Target> {
     let nodes = root.tables("target");
+    if root.get("target").is_none() && root.get("matrix").is_none() {
+        problems
+            .at(0..0, "the suite has no `target`")
+            .with_hint("add [[target]] tables, or a [matrix] of prompts and models");
+    }
     if let Some(empty) = root.get("target")
         && empty.get_ref().as_array().is_some_and(|targets| targets.is_empty())
     {
@@ -270,11 +275,15 @@ fn target_type(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Targe
     }
 }
 
+/// Returns whether a key belongs to the steps of a chain.
+pub(super) fn is_step_key(field: &Field) -> bool {
+    // Chains and steps both have a name.
+    field.name != "name" && STEP.field(field.name).is_some()
+}
+
 /// Reports keys that are not allowed for the type of the target.
 fn check_allowed_keys(node: &Node<'_, '_>, target_type: TargetType, problems: &mut Problems<'_>) {
     let given = || TARGET.fields().filter_map(|field| Some((field, node.get(field.name)?)));
-    // Chains and steps both have a name.
-    let is_step_key = |field: &Field| field.name != "name" && STEP.field(field.name).is_some();
     for (field, value) in given() {
         let key = field.name;
         if target_type == TargetType::Chain && is_step_key(field) {
@@ -302,18 +311,18 @@ fn check_allowed_keys(node: &Node<'_, '_>, target_type: TargetType, problems: &m
     }
 }
 
+/// Pairs of keys of which a target can have one.
+pub(super) const EXCLUSIVE_KEYS: [[&str; 2]; 2] =
+    [["thinking", "thinking_tokens"], ["json", "json_schema"]];
+
 pub(super) fn request(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Request> {
     let count = |name| node.integer(name).and_then(|number| u64::try_from(number).ok());
-    let exclusive = |one, other, problems: &mut Problems<'_>| match (node.get(one), node.get(other))
-    {
-        (Some(_), Some(value)) => {
+    for [one, other] in EXCLUSIVE_KEYS {
+        if let (Some(_), Some(value)) = (node.get(one), node.get(other)) {
             problems.at(value.span(), format!("a target cannot have both `{one}` and `{other}`"));
-            None
+            return None;
         }
-        _ => Some(()),
-    };
-    exclusive("thinking", "thinking_tokens", problems)?;
-    exclusive("json", "json_schema", problems)?;
+    }
     let effort = node.text("thinking").map(|effort| Thinking::Effort(effort.value.to_owned()));
     let schema = node.table("json_schema").map(|schema| OutputFormat::Schema {
         name: "answer".to_owned(),

@@ -421,12 +421,12 @@ fn unknown_provider_lists_the_providers() {
 #[test]
 fn empty_suite_is_rejected() {
     insta::assert_snapshot!(render(""), @r#"
-    error: the suite has no `target`
-    --> bakeoff.toml:1:1
-     = help: add `target`: systems under test
     error: the suite has no `cases`
     --> bakeoff.toml:1:1
      = help: add `cases`: inputs of the targets
+    error: the suite has no `target`
+    --> bakeoff.toml:1:1
+     = help: add [[target]] tables, or a [matrix] of prompts and models
     error: 2 problems; nothing was called
     "#);
 }

@@ -41,7 +41,9 @@ fn suites_in_the_docs_are_valid() {
                     "cases.jsonl",
                     "{\"id\": \"fr\", \"country\": \"France\", \"expected\": \"Paris\"}\n",
                 )
-                .write("agent.py", "print(input())\n");
+                .write("agent.py", "print(input())\n")
+                .write("short.txt", "Capital of {{ country }}?\n")
+                .write("polite.txt", "Please name the capital of {{ country }}.\n");
             let mut command = dir.command(&["check"]);
             for key in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY"] {
                 command.env(key, "a-key-for-the-test");

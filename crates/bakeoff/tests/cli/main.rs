@@ -24,6 +24,7 @@ mod isolation;
 mod json;
 mod killed;
 mod map;
+mod matrix;
 mod pacing;
 mod pacing_http;
 mod probe;

@@ -13,7 +13,7 @@ pub(crate) use checks::{CHECK_COMMON, MEMBER_KEYS, kind_fields};
 pub(crate) use models::LIMITS;
 pub(crate) use models::{MODEL, SIM};
 pub(crate) use settings::SUITE;
-pub(crate) use targets::{STEP, TARGET, TargetType};
+pub(crate) use targets::{STEP, TARGET, TARGET_DEFAULTS, TargetType};
 
 /// Table of the file.
 #[derive(Debug)]
@@ -23,11 +23,13 @@ pub(crate) struct Section {
     fields: &'static [Field],
     /// Keys shared with other tables.
     shared: &'static [Field],
+    /// Key of these that the table does not have.
+    excluded: Option<&'static str>,
 }
 
 impl Section {
     pub(super) const fn new(about: &'static str, fields: &'static [Field]) -> Section {
-        Section { about, fields, shared: &[] }
+        Section { about, fields, shared: &[], excluded: None }
     }
 
     /// Adds keys shared with other tables.
@@ -35,9 +37,15 @@ impl Section {
         Section { shared, ..self }
     }
 
+    /// Returns a table with the same keys except one.
+    const fn without(self, key: &'static str, about: &'static str) -> Section {
+        Section { about, excluded: Some(key), ..self }
+    }
+
     /// Returns all keys of the table.
     pub(crate) fn fields(&self) -> impl Iterator<Item = &'static Field> + Clone + use<> {
-        self.fields.iter().chain(self.shared)
+        let excluded = self.excluded;
+        self.fields.iter().chain(self.shared).filter(move |field| Some(field.name) != excluded)
     }
 
     /// Returns the key with that name.
@@ -205,7 +213,18 @@ pub(crate) const SUITE_FILE: Section = Section::new(
             ValueType::Table(&select::SELECT),
             "Search space and method of `bakeoff select`",
         ),
-        required("target", ValueType::Tables(&TARGET), "Systems under test"),
+        // Required without [matrix], which the reader of targets checks.
+        optional("target", ValueType::Tables(&TARGET), "Systems under test"),
+        optional(
+            "target_defaults",
+            ValueType::Table(&TARGET_DEFAULTS),
+            "Keys of all targets that do not set them, as far as their type allows them",
+        ),
+        optional(
+            "matrix",
+            ValueType::Table(&targets::MATRIX),
+            "Additional targets: all combinations of prompts and models",
+        ),
         required("cases", ValueType::Table(&checks::CASES), "Inputs of the targets"),
         optional("check", ValueType::Checks, "Conditions that an output must meet"),
         optional("sim", ValueType::NamedTables(&SIM), "Simulated models by user-defined name"),
@@ -233,7 +252,9 @@ mod tests {
 
     #[test]
     fn keys_of_a_table_are_unique() {
-        for section in [&SUITE_FILE, &SUITE, &MODEL, &SIM, &TARGET, &STEP, &CHECK_COMMON] {
+        for section in
+            [&SUITE_FILE, &SUITE, &MODEL, &SIM, &TARGET, &TARGET_DEFAULTS, &STEP, &CHECK_COMMON]
+        {
             let mut names: Vec<&str> = section.fields().map(|field| field.name).collect();
             names.sort_unstable();
             let count = names.len();

@@ -198,6 +198,25 @@ pub(crate) const TARGET: Section = Section::new(
     )
     .with(&REQUEST);
 
+pub(crate) const TARGET_DEFAULTS: Section = TARGET.without("name", "Defaults of all targets");
+
+/// Keys of `[matrix]`.
+pub(super) const MATRIX: Section = Section::new(
+    "Targets for all combinations of prompts and models; their other keys are under [target_defaults]",
+    &[
+        optional(
+            "prompts",
+            ValueType::TextList { non_empty: true },
+            "Files with prompt templates, relative to the suite file [default: `prompt` of [target_defaults]]",
+        ),
+        optional(
+            "models",
+            ValueType::TextList { non_empty: true },
+            "Models: names under [models] or [sim], provider/model, or role/name [default: `model` of [target_defaults]]",
+        ),
+    ],
+);
+
 const MCP: Section = Section::new(
     "MCP server: a program that provides tools",
     &[
