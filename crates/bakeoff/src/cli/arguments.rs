@@ -12,7 +12,9 @@ mod suite;
 mod values;
 
 pub(crate) use map::MapArguments;
-pub(crate) use probe::{CacheAction, CacheArguments, ProbeArguments, SimArguments};
+pub(crate) use probe::{
+    CacheAction, CacheArguments, PricesArguments, ProbeArguments, SimArguments,
+};
 pub(crate) use race::{AnswerScope, RaceArguments, StrategyName};
 pub(crate) use run::RunArguments;
 pub(crate) use select::SelectArguments;
@@ -100,6 +102,8 @@ pub(crate) enum Command {
     Tune(TuneArguments),
     /// Measure the rate and concurrency limits of a model
     Probe(ProbeArguments),
+    /// Print the price of a model and its source
+    Prices(PricesArguments),
     /// Print the JSON Schema of bakeoff.toml
     Schema,
     /// Serve the simulated provider over HTTP, in the OpenAI and Anthropic formats
@@ -128,6 +132,7 @@ impl Command {
             Command::Trace(arguments) => (arguments.log.run().json, false),
             Command::Tune(arguments) => (arguments.run.json, false),
             Command::Probe(arguments) => (arguments.json, false),
+            Command::Prices(arguments) => (arguments.json, false),
             Command::Check(arguments) => (arguments.json, false),
             Command::Init(_)
             | Command::Schema

@@ -6,6 +6,7 @@ mod compare;
 mod init;
 mod list;
 mod map;
+mod prices;
 mod probe;
 mod race;
 mod report;
@@ -40,6 +41,7 @@ pub(crate) fn run(command: Command, printer: &Printer) -> Result<Outcome, CliErr
         Command::Score(arguments) => score::run(&arguments, printer),
         Command::Trace(arguments) => trace::run(&arguments, printer),
         Command::Tune(arguments) => tune::run(&arguments, printer),
+        Command::Prices(arguments) => prices::run(&arguments, printer),
         Command::Probe(arguments) => probe::run(&arguments, printer),
         Command::Schema => schema::run(printer),
         Command::Sim(arguments) => sim::run(&arguments, printer),

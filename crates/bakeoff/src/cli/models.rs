@@ -3,7 +3,7 @@
 use crate::error::{CliError, UsageError};
 use crate::printer::chain;
 use crate::settings;
-use bakeoff_llm::{Model, ModelConfig, ModelError, PROVIDERS};
+use bakeoff_llm::{Model, ModelConfig, ModelError, PROVIDERS, Provider};
 use bakeoff_pace::LimitOverrides;
 use bakeoff_suite::SuiteModels;
 use std::path::Path;
@@ -44,8 +44,8 @@ impl ModelResolver {
         Ok(ModelResolver { defined, ..ModelResolver::default() })
     }
 
-    /// Returns a model with its API key: a table under `[models]`, or `provider/model`.
-    pub(crate) fn resolve(&self, name: &str) -> Result<Model, UsageError> {
+    /// Returns the configuration of a model: a table under `[models]`, or `provider/model`. Its provider exists.
+    pub(crate) fn config(&self, name: &str) -> Result<ModelConfig, UsageError> {
         let config = match (self.defined.models.get(name), name.split_once('/')) {
             (Some(config), _) => config.clone(),
             (None, Some((provider, model))) if !model.is_empty() => {
@@ -58,10 +58,18 @@ impl ModelResolver {
                 ));
             }
         };
-        let mut config = config;
+        if Provider::find(&config.provider).is_none() {
+            return Err(usage_error(&ModelError::UnknownProvider(config.provider)));
+        }
+        Ok(config)
+    }
+
+    /// Returns a model with its API key.
+    pub(crate) fn resolve(&self, name: &str) -> Result<Model, UsageError> {
+        let mut config = self.config(name)?;
         config.base_url = self.base_url.clone().or(config.base_url);
-        let model = Model::resolve(&config, &settings::variable)
-            .map_err(|error| UsageError { message: chain(&error), hint: hint(&error) })?;
+        let model =
+            Model::resolve(&config, &settings::variable).map_err(|error| usage_error(&error))?;
         if self.limits == LimitOverrides::default() {
             return Ok(model);
         }
@@ -72,6 +80,10 @@ impl ModelResolver {
         })?;
         Ok(model.with_limits(limits))
     }
+}
+
+fn usage_error(error: &ModelError) -> UsageError {
+    UsageError { message: chain(error), hint: hint(error) }
 }
 
 fn hint(error: &ModelError) -> Option<String> {

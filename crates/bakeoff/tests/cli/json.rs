@@ -77,6 +77,7 @@ fn every_command_uses_the_envelope() {
 
     let race = ["race", "hello", "-m", "sim/echo", "-m", "sim/a", "--strategy", "first", "--json"];
     assert_eq!(done(&dir.run(&race))["winner"]["model"], "sim/echo");
+    assert_eq!(done(&dir.run(&["prices", "sim/echo", "--json"]))["source"], "simulated");
     assert!(done(&dir.run(&["probe", "sim/echo", "--json"]))["limit"]["kind"].is_string());
 
     let search = TestDir::with_suite(&crate::select::suite(4, 2, "", 0));

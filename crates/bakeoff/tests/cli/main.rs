@@ -27,6 +27,7 @@ mod map;
 mod matrix;
 mod pacing;
 mod pacing_http;
+mod prices;
 mod probe;
 mod programs;
 mod race;

@@ -82,3 +82,22 @@ pub(crate) enum CacheAction {
     /// Delete all cached responses
     Clear,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = PRICES_EXAMPLES)]
+pub(crate) struct PricesArguments {
+    /// Model as `provider/model`, or with --suite a name under [models]
+    #[arg(value_name = "MODEL")]
+    pub(crate) model: String,
+    /// Suite whose [models] apply
+    #[arg(long, value_name = "SUITE")]
+    pub(crate) suite: Option<PathBuf>,
+    /// Print one JSON event per line on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const PRICES_EXAMPLES: &str = "\
+Examples:
+  bakeoff prices openai/gpt-4o-mini      price in the built-in catalogue
+  bakeoff prices small --suite .         price that the suite uses for its model `small`";
