@@ -10,6 +10,7 @@ mod commands;
 mod error;
 mod export;
 mod failed_cases;
+mod keyless;
 mod limits;
 mod models;
 mod outcome;

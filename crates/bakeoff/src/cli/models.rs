@@ -1,11 +1,13 @@
 //! Resolution of the models that are named on the command line.
 
 use crate::error::{CliError, UsageError};
+use crate::keyless::KeylessEnvironment;
 use crate::printer::chain;
 use crate::settings;
 use bakeoff_llm::{Model, ModelConfig, ModelError, PROVIDERS, Provider};
 use bakeoff_pace::LimitOverrides;
 use bakeoff_suite::SuiteModels;
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,6 +32,8 @@ pub(crate) struct ModelResolver {
     pub(crate) defined: SuiteModels,
     /// Base URL instead of the model's.
     pub(crate) base_url: Option<String>,
+    /// Set if models are resolved for a plan, without calls.
+    pub(crate) keyless: Option<RefCell<KeylessEnvironment>>,
     /// Limits instead of the model's.
     pub(crate) limits: LimitOverrides,
 }
@@ -68,8 +72,7 @@ impl ModelResolver {
     pub(crate) fn resolve(&self, name: &str) -> Result<Model, UsageError> {
         let mut config = self.config(name)?;
         config.base_url = self.base_url.clone().or(config.base_url);
-        let model =
-            Model::resolve(&config, &settings::variable).map_err(|error| usage_error(&error))?;
+        let model = self.resolve_config(&config).map_err(|error| usage_error(&error))?;
         if self.limits == LimitOverrides::default() {
             return Ok(model);
         }
@@ -79,6 +82,24 @@ impl ModelResolver {
                 .hint("the command line overrides the suite")
         })?;
         Ok(model.with_limits(limits))
+    }
+}
+
+impl ModelResolver {
+    /// Resolves a model; for a plan, with a placeholder for each missing variable.
+    fn resolve_config(&self, config: &ModelConfig) -> Result<Model, ModelError> {
+        let Some(environment) = &self.keyless else {
+            return Model::resolve(config, &settings::variable);
+        };
+        let mut environment = environment.borrow_mut();
+        loop {
+            match Model::resolve(config, &|name| environment.variable(name)) {
+                Err(ModelError::MissingKey(name) | ModelError::MissingVariable(name)) => {
+                    environment.add_missing(name);
+                }
+                resolved => return resolved,
+            }
+        }
     }
 }
 

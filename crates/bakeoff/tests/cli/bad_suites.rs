@@ -25,6 +25,18 @@ pub(crate) fn render(suite: &str) -> String {
     output.stderr
 }
 
+/// Returns the rendered problems of a suite that needs this variable only for calls.
+pub(crate) fn render_missing(suite: &str, variable: &str) -> String {
+    let dir = TestDir::with_suite(suite).write("cases.jsonl", CASES);
+    let checked = dir.run(&["check"]);
+    let warning = format!("warning: environment variable {variable} is not set; calls need it\n");
+    assert_eq!((checked.code, checked.stderr.as_str()), (0, warning.as_str()));
+    let output = dir.run(&["run"]);
+    assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{}", output.transcript());
+    assert!(!dir.path().join("runs").exists());
+    output.stderr
+}
+
 pub(crate) fn target(lines: &str) -> String {
     format!(
         "[[target]]\nname = \"one\"\nprompt = \"Capital of {{{{ country }}}}?\"\n{lines}\n{GOOD_END}"
@@ -197,7 +209,7 @@ fn invalid_toml_is_rejected() {
 
 #[test]
 fn missing_api_key_names_the_variable() {
-    insta::assert_snapshot!(render(&target("model = \"anthropic/claude-haiku-4-5\"")), @r#"
+    insta::assert_snapshot!(render_missing(&target("model = \"anthropic/claude-haiku-4-5\""), "ANTHROPIC_API_KEY"), @r#"
     error: environment variable ANTHROPIC_API_KEY is not set
      --> bakeoff.toml:4:9
       |
@@ -211,10 +223,10 @@ fn missing_api_key_names_the_variable() {
 
 #[test]
 fn missing_api_key_of_a_defined_model_names_the_variable() {
-    insta::assert_snapshot!(render(&format!(
+    insta::assert_snapshot!(render_missing(&format!(
         "[models.small]\nprovider = \"openai\"\nmodel = \"gpt-4o-mini\"\napi_key_env = \"MY_KEY\"\n{}",
         target("model = \"small\"")
-    )), @r#"
+    ), "MY_KEY"), @r#"
     error: environment variable MY_KEY is not set
      --> bakeoff.toml:4:15
       |
@@ -462,10 +474,10 @@ fn template_that_fails_for_every_case_is_rejected() {
 
 #[test]
 fn missing_variables_in_headers_are_rejected() {
-    insta::assert_snapshot!(render(&format!(
+    insta::assert_snapshot!(render_missing(&format!(
         "[models.a]\nprovider = \"openai\"\nmodel = \"x\"\nbase_url = \"http://127.0.0.1:1/v1\"\nheaders = {{ authorization = \"Bearer $TOKEN\" }}\n{}",
         target("model = \"a\"")
-    )), @r#"
+    ), "TOKEN"), @r#"
     error: environment variable TOKEN is not set
      --> bakeoff.toml:5:11
       |

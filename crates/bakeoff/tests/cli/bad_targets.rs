@@ -1,6 +1,6 @@
 //! Invalid targets: kinds, roles, programs and services.
 
-use crate::bad_suites::{CASES, render, target};
+use crate::bad_suites::{CASES, render, render_missing, target};
 use crate::support::TestDir;
 
 #[test]
@@ -218,7 +218,7 @@ fn invalid_service_settings_are_rejected() {
       = help: `connections`: for services: maximum number of requests in flight [default: 10]
     error: 7 problems; nothing was called
     "#);
-    insta::assert_snapshot!(render(&target("url = \"http://127.0.0.1:9/\"\nheaders = { authorization = \"Bearer $TOKEN\" }")), @r#"
+    insta::assert_snapshot!(render_missing(&target("url = \"http://127.0.0.1:9/\"\nheaders = { authorization = \"Bearer $TOKEN\" }"), "TOKEN"), @r#"
     error: environment variable TOKEN is not set
      --> bakeoff.toml:5:11
       |

@@ -372,6 +372,16 @@ fn interrupted_or_over_budget_job_can_be_resumed() {
 }
 
 #[test]
+fn plan_needs_no_api_key() {
+    let dir = test_dir(3);
+    let planned = dir.run(&map(&["-m", "openai/gpt-4o-mini", "--dry-run"]));
+    assert_eq!(planned.code, 0, "{}", planned.transcript());
+    let warning = "warning: environment variable OPENAI_API_KEY is not set; calls need it\n";
+    assert!(planned.stderr.contains(warning), "{}", planned.stderr);
+    assert_eq!(dir.run(&map(&["-m", "openai/gpt-4o-mini"])).code, 2);
+}
+
+#[test]
 fn model_that_rejects_all_requests_ends_the_job() {
     let dir = test_dir(10);
     let output = dir.run(&map(&["-m", "sim/fault-401"]));

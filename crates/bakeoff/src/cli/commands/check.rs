@@ -3,6 +3,7 @@
 use super::select::describe_space;
 use crate::arguments::CheckArguments;
 use crate::error::CliError;
+use crate::keyless::KeylessEnvironment;
 use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
 use crate::settings;
@@ -15,9 +16,11 @@ pub(super) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<Outco
         .targets(&arguments.agents)
         .all_agents(arguments.all)
         .model(arguments.model.as_deref());
-    let suite = Suite::load_with(&arguments.suite, wanted, &settings::variable)?;
+    let mut environment = KeylessEnvironment::default();
+    let suite = environment.load(&arguments.suite, wanted)?;
     settings::check_agents(&suite, &arguments.agents, arguments.all, &arguments.model)?;
-    let combinations = load_combinations(arguments);
+    let combinations = load_combinations(arguments, &mut environment);
+    environment.warn(printer);
     let mut warnings = suite.warnings.clone();
     // Candidates of roles may have other wire formats than the assigned models.
     for warning in combinations.iter().flat_map(|suite| &suite.warnings) {
@@ -108,10 +111,13 @@ fn describe(suite: &Suite, plan: &Estimate) -> Value {
 }
 
 /// Loads the combinations of the section [select], if the suite has one.
-fn load_combinations(arguments: &CheckArguments) -> Option<Suite> {
+fn load_combinations(
+    arguments: &CheckArguments,
+    environment: &mut KeylessEnvironment,
+) -> Option<Suite> {
     let wanted = LoadOptions::new().combinations(true);
     // Other problems of the suite have been reported already.
-    Suite::load_with(&arguments.suite, wanted, &settings::variable).ok()
+    environment.load(&arguments.suite, wanted).ok()
 }
 
 /// Describes what `bakeoff select` would do.

@@ -19,6 +19,7 @@ use bakeoff_map::{
 };
 use bakeoff_suite::{Problem, SourcePosition};
 use display::JobDisplay;
+use std::cell::RefCell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -48,9 +49,13 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<PreparedJob, C
     }
     let resolver = ModelResolver {
         limits: limits::overrides(&arguments.limits)?,
+        keyless: arguments.dry_run.then(RefCell::default),
         ..ModelResolver::new(arguments.suite.as_deref())?
     };
     let models = resolve_models(arguments, &resolver)?;
+    if let Some(environment) = &resolver.keyless {
+        environment.borrow().warn(printer);
+    }
     let history = arguments.reuse.history_file();
     let learned =
         models.first().and_then(|(_, model)| read_history(history.as_ref()).recall_model(model));
