@@ -1,7 +1,7 @@
 //! Checks by judges, programs and Python, and checks of single cases.
 
 use crate::support::{CommandOutput, Provider, TestDir};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Returns a suite with an echoing model, three cases and these checks.
 fn test_dir(checks: &str) -> TestDir {
@@ -706,4 +706,77 @@ criteria = ['It says "Paris".']
     let unknown = with_judge.replace("judge = \"default\"", "judge = \"gone\"");
     let unknown = TestDir::with_suite(&unknown).run(&["check"]);
     assert!(unknown.stderr.contains(" --> bakeoff.toml:2:9"), "{}", unknown.stderr);
+}
+
+/// Returns a suite with a CSV file of cases, whose `answer` is the output.
+fn csv_dir(cases: &str) -> TestDir {
+    TestDir::with_suite(
+        r#"
+[[target]]
+name = "one"
+model = "sim/echo"
+prompt = "{{ answer }}"
+[cases]
+file = "cases.csv"
+"#,
+    )
+    .write("cases.csv", cases)
+}
+
+#[test]
+fn columns_of_a_csv_file_are_checks() {
+    let dir = csv_dir(concat!(
+        "id,answer,check.contains,check.contains.ignore_case,check.length.max,check.contains_any,check.is_json\n",
+        "a,It is Paris,paris,true,20,,\n",
+        "b,It is Paris,{{ answer }},false,3,,false\n",
+        "c,Lyon,,,,\"[\"\"Paris\"\", \"\"Lyon\"\"]\",\n",
+        "d,Rome,,,,Paris,true\n",
+    ));
+    let output = run(&dir);
+    assert_eq!(output.code, 1, "{}", output.transcript());
+    let mut checks: Vec<(String, Value)> = dir
+        .trials()
+        .iter()
+        .map(|trial| {
+            let list = trial["checks"].as_array().unwrap().iter();
+            let list = list.map(|check| json!([check["check"], check["passed"]]));
+            (trial["key"]["case"].as_str().unwrap().to_owned(), list.collect())
+        })
+        .collect();
+    checks.sort_by(|one, other| one.0.cmp(&other.0));
+    let expected = [
+        ("a", json!([["contains", true], ["length", true]])),
+        ("b", json!([["contains", true], ["length", false]])),
+        ("c", json!([["contains_any", true]])),
+        ("d", json!([["contains_any", false], ["is_json", false]])),
+    ];
+    assert_eq!(checks, expected.map(|(case, list)| (case.to_owned(), list)));
+}
+
+#[test]
+fn invalid_columns_of_checks_are_reported_with_their_line() {
+    let error = |cases: &str| {
+        let output = csv_dir(cases).run(&["check"]);
+        assert_eq!(output.code, 2, "{}", output.transcript());
+        output.stderr
+    };
+    for (header, message) in [
+        ("check.contians", "unknown check kind `contians` in the column `check.contians`"),
+        ("check.contains.valeu", "unknown key `valeu` of the check `contains`"),
+        ("check.length", "the column `check.length` names no parameter"),
+    ] {
+        let text = error(&format!("id,answer,{header}\na,b,c\n"));
+        assert!(text.contains(message) && text.contains("cases.csv:1:1"), "{text}");
+    }
+    for (cases, message) in [
+        ("answer,check.length.max\na,2\na,x\n", "`max` must be an integer"),
+        (
+            "answer,check.is_json\na,true\na,yes\n",
+            "`check.is_json` must be true or false, not \"yes\"",
+        ),
+        ("answer,check.regex\na,a\na,(\n", "regex"),
+    ] {
+        let text = error(cases);
+        assert!(text.contains(message) && text.contains("cases.csv:3:1"), "{text}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Formats of case files: JSON Lines, JSON, CSV and TOML.
 
+use super::csv_columns::CsvColumns;
 use crate::problem::{Problem, SourcePosition};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -91,7 +92,7 @@ pub(super) enum RowReader {
     Csv {
         file: File,
         starts: Vec<u64>,
-        headers: Vec<String>,
+        columns: CsvColumns,
     },
     InMemory(Arc<Vec<CaseRow>>),
 }
@@ -117,10 +118,10 @@ impl RowReader {
                 RowReader::JsonLines { file, starts }
             }
             CaseFormat::Csv => {
-                let (_, headers) = csv_reader(path)?;
+                let (_, columns) = csv_reader(path)?;
                 let (file, length) = open()?;
                 starts.push(length);
-                RowReader::Csv { file, starts, headers }
+                RowReader::Csv { file, starts, columns }
             }
         })
     }
@@ -134,12 +135,12 @@ impl RowReader {
                     row_bytes(file, starts, number).map_err(|error| io_problem(path, &error))?;
                 json_line(path, number + 1, 0, &bytes)
             }
-            RowReader::Csv { file, starts, headers } => {
+            RowReader::Csv { file, starts, columns } => {
                 let bytes =
                     row_bytes(file, starts, number).map_err(|error| io_problem(path, &error))?;
                 let reader = csv::ReaderBuilder::new().has_headers(false).from_reader(&*bytes);
                 let first = reader.into_records().next();
-                first.map(|record| csv_row(path, headers, record)).transpose()
+                first.map(|record| csv_row(path, columns, record)).transpose()
             }
         }
     }
@@ -253,14 +254,14 @@ fn json_line(
 }
 
 fn csv_records(path: PathBuf) -> RowIter {
-    let (reader, headers) = match csv_reader(&path) {
+    let (reader, columns) = match csv_reader(&path) {
         Ok(opened) => opened,
         Err(problem) => return Box::new(std::iter::once(Err(problem))),
     };
-    Box::new(reader.into_records().map(move |record| csv_row(&path, &headers, record)))
+    Box::new(reader.into_records().map(move |record| csv_row(&path, &columns, record)))
 }
 
-fn csv_reader(path: &Path) -> Result<(csv::Reader<File>, Vec<String>), Problem> {
+fn csv_reader(path: &Path) -> Result<(csv::Reader<File>, CsvColumns), Problem> {
     let problem = |error: csv::Error| csv_problem(path, &error);
     let mut reader = csv::ReaderBuilder::new().from_path(path).map_err(problem)?;
     let headers = reader.headers().map_err(problem)?;
@@ -273,7 +274,11 @@ fn csv_reader(path: &Path) -> Result<(csv::Reader<File>, Vec<String>), Problem> 
         let line = headers.join(",");
         return Err(line_problem(path, 1, &line, format!("duplicate column `{name}`")));
     }
-    Ok((reader, headers))
+    let columns = CsvColumns::read(&headers).map_err(|error| {
+        let problem = line_problem(path, 1, &headers.join(","), error.message);
+        Problem { hint: error.hint, ..problem }
+    })?;
+    Ok((reader, columns))
 }
 
 fn csv_problem(path: &Path, error: &csv::Error) -> Problem {
@@ -283,7 +288,7 @@ fn csv_problem(path: &Path, error: &csv::Error) -> Problem {
 
 fn csv_row(
     path: &Path,
-    headers: &[String],
+    columns: &CsvColumns,
     record: csv::Result<csv::StringRecord>,
 ) -> Result<CaseRow, Problem> {
     let record = record.map_err(|error| csv_problem(path, &error))?;
@@ -291,7 +296,8 @@ fn csv_row(
     let line = position.map_or(1, |position| position.line() as usize);
     let start = position.map_or(0, csv::Position::byte);
     let text = record.iter().collect::<Vec<_>>().join(",");
-    let fields = headers.iter().cloned().zip(record.iter().map(Value::from)).collect();
+    let fields =
+        columns.fields(&record).map_err(|message| line_problem(path, line, &text, message))?;
     Ok(CaseRow { start, position: Some(Box::new(SourcePosition::line(line, &text))), fields })
 }
 

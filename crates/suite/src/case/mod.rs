@@ -1,5 +1,6 @@
 //! Cases, the inputs of the targets, read from files of any size.
 
+mod csv_columns;
 mod files;
 
 pub(crate) use files::CaseRow;
