@@ -2,7 +2,9 @@
 
 use bakeoff_core::{NanoDollars, TargetName, Usage};
 use bakeoff_llm::ANSWER_TOKENS;
-use bakeoff_suite::{ChainStep, ModelTarget, Suite, Target, TargetKind, Template, with_texts};
+use bakeoff_suite::{
+    Case, ChainStep, ModelTarget, Suite, Target, TargetKind, Template, with_texts,
+};
 use minijinja::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -149,15 +151,20 @@ fn answer_tokens(model: &ModelTarget) -> u64 {
 /// count as empty.
 fn prompt_tokens(suite: &Suite, target: &Target) -> Vec<u64> {
     let cases = || suite.cases.iter().filter_map(Result::ok);
+    let text_tokens = |text: String| (text.chars().count() as u64).div_ceil(4);
     let tokens = |templates: &[&Template], fields: &Value| -> u64 {
-        let lengths = templates.iter().filter_map(|template| template.render(fields).ok());
-        lengths.map(|text| (text.chars().count() as u64).div_ceil(4)).sum()
+        let texts = templates.iter().filter_map(|template| template.render(fields).ok());
+        texts.map(text_tokens).sum()
+    };
+    let history_tokens = |case: &Case| -> u64 {
+        case.history.iter().map(|message| text_tokens(message.text())).sum()
     };
     match &target.kind {
         TargetKind::Program(_) | TargetKind::Service(_) => Vec::new(),
         TargetKind::Model(model) => {
             let templates: Vec<&Template> = model.system.iter().chain([&target.prompt]).collect();
-            vec![cases().map(|case| tokens(&templates, &case.fields)).sum()]
+            let case_tokens = |case: Case| tokens(&templates, &case.fields) + history_tokens(&case);
+            vec![cases().map(case_tokens).sum()]
         }
         TargetKind::Chain(chain) => {
             // Answers of earlier steps have the assumed length.

@@ -1,5 +1,7 @@
-//! Warnings about request settings that the wire format of a model has no field for.
+//! Warnings about settings and case fields that a target does not use.
 
+use crate::case::{Survey, history};
+use crate::programs::Protocol;
 use crate::targets::{ModelTarget, Target, TargetKind};
 
 /// Code of the warnings.
@@ -25,6 +27,34 @@ pub(super) fn warnings(targets: &[Target]) -> Vec<(&'static str, String)> {
             TargetKind::Program(_) | TargetKind::Service(_) => {}
         }
     }
+    warnings
+}
+
+/// Returns a warning for each target that does not receive the chat history of the cases.
+pub(super) fn history_warnings(targets: &[Target], survey: &Survey) -> Vec<(&'static str, String)> {
+    if !survey.fields.contains(history::FIELD) {
+        return Vec::new();
+    }
+    // Services and long-lived programs have access to all fields.
+    let ignores_history = |target: &&Target| match &target.kind {
+        TargetKind::Chain(_) => true,
+        TargetKind::Program(program) => program.protocol == Protocol::Text,
+        TargetKind::Model(_) | TargetKind::Service(_) => false,
+    };
+    let uses_field =
+        |target: &&Target| target.prompt.variables().iter().any(|name| name == history::FIELD);
+    let warning = |target: &Target| {
+        let message = format!(
+            "target `{}` does not receive `{}` of the cases, which are for models; use the field in its prompt",
+            target.base(),
+            history::FIELD
+        );
+        (SETTING_IGNORED, message)
+    };
+    let ignoring = targets.iter().filter(ignores_history).filter(|target| !uses_field(target));
+    let mut warnings: Vec<_> = ignoring.map(warning).collect();
+    // Combinations of a target.
+    warnings.dedup();
     warnings
 }
 

@@ -419,11 +419,13 @@ impl LoadContext<'_> {
             }
             None => (targets, None),
         };
+        let mut warnings = ignored_settings::warnings(&targets);
+        warnings.extend(ignored_settings::history_warnings(&targets, &survey));
         Some(Suite {
             name,
             path,
             settings,
-            warnings: ignored_settings::warnings(&targets),
+            warnings,
             targets,
             select,
             unassigned_roles,

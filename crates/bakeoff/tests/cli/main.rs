@@ -9,6 +9,7 @@ mod bad_suites;
 mod bad_targets;
 mod budgets;
 mod case_selection;
+mod chat_history;
 mod checks;
 mod clients;
 mod comparisons;

@@ -143,8 +143,11 @@ async fn run_loop(
         tools.push(tool);
     }
     tools.extend_from_slice(servers.tools());
-    let mut agent_context =
-        AgentContext::default().with_system_prompt(system_prompt).with_tools(tools);
+    let history = input.case.history.iter().cloned().map(AgentMessage::from).collect();
+    let mut agent_context = AgentContext::default()
+        .with_system_prompt(system_prompt)
+        .with_messages(history)
+        .with_tools(tools);
     config.limits.max_time = input.timeout.saturating_sub(started.elapsed());
     let (sender, events) = event_channel(LOOP_EVENT_QUEUE);
     let prompts = vec![AgentMessage::user(input.prompt.as_str())];

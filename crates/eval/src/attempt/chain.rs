@@ -27,7 +27,8 @@ pub(super) async fn run_chain(
         let (attempt, step_trace) = match step.prompt.render(&fields) {
             Ok(prompt) => {
                 let (fields, ordinals) = (&fields, ordinals.clone());
-                let prompt = ModelPrompt { target: &step.model, prompt, fields, ordinals };
+                let prompt =
+                    ModelPrompt { target: &step.model, history: &[], prompt, fields, ordinals };
                 call_model(context, prompt, target, key).await
             }
             Err(reason) => {

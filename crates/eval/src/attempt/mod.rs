@@ -78,7 +78,9 @@ pub(crate) async fn attempt(
         }
         TargetKind::Model(model) => {
             let (fields, ordinals) = (&case.fields, Ordinals::default());
-            let prompt = ModelPrompt { target: model, prompt: input.prompt, fields, ordinals };
+            let history = &case.history;
+            let prompt =
+                ModelPrompt { target: model, history, prompt: input.prompt, fields, ordinals };
             model::call_model(context, prompt, target, key).await.into()
         }
         TargetKind::Chain(chain) => {

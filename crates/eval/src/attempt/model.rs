@@ -14,6 +14,8 @@ use minijinja::Value as Fields;
 pub(super) struct ModelPrompt<'a> {
     /// The model and its settings.
     pub(super) target: &'a ModelTarget,
+    /// Messages before the prompt.
+    pub(super) history: &'a [Message],
     pub(super) prompt: String,
     /// Fields for the system prompt.
     pub(super) fields: &'a Fields,
@@ -28,8 +30,8 @@ pub(super) async fn call_model(
     target: &Target,
     key: &TrialKey,
 ) -> (Attempt, Trace) {
-    let ModelPrompt { target: model, prompt, fields, ordinals } = prompt;
-    let mut messages = Vec::with_capacity(2);
+    let ModelPrompt { target: model, history, prompt, fields, ordinals } = prompt;
+    let mut messages = Vec::with_capacity(history.len() + 2);
     if let Some(system) = &model.system {
         match system.render(fields) {
             Ok(text) => messages.push(Message::system(text)),
@@ -39,6 +41,7 @@ pub(super) async fn call_model(
             }
         }
     }
+    messages.extend_from_slice(history);
     messages.push(Message::user(prompt));
     let request = Request { messages, ..model.request.clone() };
     let has_trace = context.suite.settings.artifacts != Artifacts::None;

@@ -2,12 +2,13 @@
 
 mod csv_columns;
 mod files;
+pub(crate) mod history;
 
 pub(crate) use files::CaseRow;
 
 use crate::problem::{Problem, SourcePosition};
 use crate::template::fields;
-use bakeoff_core::{CaseId, CaseIds};
+use bakeoff_core::{CaseId, CaseIds, Message};
 use files::{CaseFormat, RowReader};
 use minijinja::Value as Fields;
 use serde_json::{Map, Value};
@@ -26,6 +27,8 @@ pub struct Case {
     pub tags: Vec<String>,
     /// All fields, for templates.
     pub fields: Fields,
+    /// Chat history that models receive before the prompt.
+    pub history: Vec<Message>,
     /// Checks of this case only, not yet parsed.
     pub(crate) checks: Option<Arc<CaseChecks>>,
 }
@@ -307,7 +310,9 @@ impl Case {
         };
         row.insert("id".to_owned(), id.clone().into());
         let checks = case_checks(row.get("checks"))?;
-        Ok((Case { index, id: id.into(), tags, fields: fields(&row), checks: None }, checks))
+        let history = history::read(row.get(history::FIELD))?;
+        let fields = fields(&row);
+        Ok((Case { index, id: id.into(), tags, fields, history, checks: None }, checks))
     }
 }
 
