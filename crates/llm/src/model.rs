@@ -74,6 +74,8 @@ pub type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 #[derive(Debug, Clone)]
 pub struct Model {
     provider: &'static str,
+    /// Environment variable of the API key, for error messages.
+    pub(crate) key_variable: String,
     pub(crate) name: String,
     pub(crate) route: Route,
     pub(crate) prices: PriceSource,
@@ -195,8 +197,10 @@ impl Model {
             }
         };
         let account = secrets.first().map_or(0, account_number);
+        let key_variable = config.api_key_env.as_deref().unwrap_or(provider.key_variable);
         Ok(Model {
             provider: provider.name,
+            key_variable: key_variable.to_owned(),
             pool: PoolKey { endpoint, model: name.clone(), account },
             prices: config.price_source(),
             name,
@@ -210,11 +214,6 @@ impl Model {
     /// Returns the name of the [`Provider`].
     pub fn provider(&self) -> &'static str {
         self.provider
-    }
-
-    /// Describes where the API key comes from, for error messages.
-    pub(crate) fn key_source(&self) -> &'static str {
-        Provider::find(self.provider).map_or("the API key", |provider| provider.key_variable)
     }
 
     /// Returns the name of the model at its provider.
@@ -338,6 +337,15 @@ mod tests {
         let error =
             Model::resolve(&config.api_key_env("MY_KEY"), &|_| Some("  ".to_owned())).unwrap_err();
         assert_eq!(error, ModelError::MissingKey("MY_KEY".to_owned()));
+    }
+
+    #[test]
+    fn model_names_the_variable_of_its_key() {
+        let key = |_: &str| Some("sk-key".to_owned());
+        let config = ModelConfig::named("openai", "gpt-4o-mini");
+        assert_eq!(Model::resolve(&config, &key).unwrap().key_variable, "OPENAI_API_KEY");
+        let config = config.api_key_env("MY_KEY");
+        assert_eq!(Model::resolve(&config, &key).unwrap().key_variable, "MY_KEY");
     }
 
     #[test]

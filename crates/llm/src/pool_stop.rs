@@ -101,7 +101,7 @@ fn rejected_key(model: &Model, failure: &Failure) -> String {
         "{status}{}; no further calls to {} in this run; check {} and its access to the model",
         sentence(failure),
         model.name,
-        model.key_source()
+        model.key_variable
     )
 }
 
