@@ -45,7 +45,7 @@ pub struct Settings {
     pub cache: CacheScope,
 }
 
-/// Budget of a run. No trial starts after any part of it is used up.
+/// Budget of a run: no call starts that could exceed its cost or tokens, and no trial after its time.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Budget {
     /// Cost.
