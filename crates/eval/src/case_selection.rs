@@ -55,13 +55,22 @@ impl CaseFilter {
 #[derive(Debug, Clone)]
 pub(crate) struct CaseSelection {
     pub(crate) ids: Arc<CaseIds>,
-    /// Their indices in the suite; absent when all cases are selected.
+    /// Their indices in the suite, ascending; absent when all cases are selected.
     indices: Option<Vec<u32>>,
 }
 
 impl CaseSelection {
-    fn all(suite: &Suite) -> CaseSelection {
+    pub(crate) fn all(suite: &Suite) -> CaseSelection {
         CaseSelection { ids: Arc::clone(&suite.survey.ids), indices: None }
+    }
+
+    /// Returns the selected cases in order, without those that cannot be read.
+    pub(crate) fn cases(&self, suite: &Suite) -> impl Iterator<Item = Case> {
+        let is_selected = |case: &Case| {
+            let index = u32::try_from(case.index).unwrap_or(u32::MAX);
+            self.indices.as_ref().is_none_or(|indices| indices.binary_search(&index).is_ok())
+        };
+        suite.cases.iter().filter_map(Result::ok).filter(is_selected)
     }
 
     /// Retains the cases at these positions.

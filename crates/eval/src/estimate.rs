@@ -1,5 +1,7 @@
 //! Estimate of the tokens and cost of a run, without making a call.
 
+use crate::case_selection::{CaseSelection, select_cases};
+use crate::{Error, RunConfig};
 use bakeoff_core::{NanoDollars, TargetName, Usage};
 use bakeoff_llm::ANSWER_TOKENS;
 use bakeoff_suite::{
@@ -55,7 +57,21 @@ impl Estimate {
 /// Estimates a run of the whole suite, with four characters per token and 200 tokens per answer unless
 /// `max_tokens` is smaller.
 pub fn estimate(suite: &Suite) -> Estimate {
-    let cases = suite.survey.ids.len() as u64;
+    estimate_selection(suite, &CaseSelection::all(suite))
+}
+
+/// Estimates a run of the cases that these settings select, like [`estimate`].
+///
+/// # Errors
+///
+/// When the settings select no case.
+pub fn estimate_cases(suite: &Suite, config: &RunConfig) -> Result<Estimate, Error> {
+    let cases = select_cases(suite, &config.case_filter())?;
+    Ok(estimate_selection(suite, &cases))
+}
+
+fn estimate_selection(suite: &Suite, selection: &CaseSelection) -> Estimate {
+    let cases = selection.ids.len() as u64;
     let trials = suite.settings.trials;
     let total = cases * u64::from(trials);
     // Combinations of a target have the same prompts, apart from the answers of earlier steps.
@@ -80,8 +96,9 @@ pub fn estimate(suite: &Suite) -> Estimate {
                     labels.collect::<Vec<_>>().join(", then ")
                 }
             };
-            let tokens =
-                prompts.entry(target.base()).or_insert_with(|| prompt_tokens(suite, target));
+            let tokens = prompts
+                .entry(target.base())
+                .or_insert_with(|| prompt_tokens(suite, selection, target));
             let calls = target.models().into_iter().zip(&*tokens);
             let estimates: Vec<_> =
                 calls.map(|(model, input)| estimate_calls(model, *input, trials, total)).collect();
@@ -95,16 +112,16 @@ pub fn estimate(suite: &Suite) -> Estimate {
             TargetEstimate { name, what, trials: total, usage, cost, is_lower_bound }
         })
         .collect();
-    Estimate { cases, trials, targets, judges: judge_calls(suite) }
+    Estimate { cases, trials, targets, judges: judge_calls(suite, selection) }
 }
 
 /// Returns the number of calls of each judge, without re-asking.
-fn judge_calls(suite: &Suite) -> BTreeMap<String, u64> {
+fn judge_calls(suite: &Suite, selection: &CaseSelection) -> BTreeMap<String, u64> {
     let mut calls = BTreeMap::new();
     if suite.judges.is_empty() {
         return calls;
     }
-    for case in suite.cases.iter().filter_map(Result::ok) {
+    for case in selection.cases(suite) {
         let own = suite.case_checks(&case).unwrap_or_default();
         let checks = suite.checks.iter().chain(&own);
         for check in checks.filter(|check| check.applies_to_tags(&case.tags)) {
@@ -149,8 +166,8 @@ fn answer_tokens(model: &ModelTarget) -> u64 {
 
 /// Returns the tokens of all cases' prompts for each model of a target. Prompts that cannot be rendered
 /// count as empty.
-fn prompt_tokens(suite: &Suite, target: &Target) -> Vec<u64> {
-    let cases = || suite.cases.iter().filter_map(Result::ok);
+fn prompt_tokens(suite: &Suite, selection: &CaseSelection, target: &Target) -> Vec<u64> {
+    let cases = || selection.cases(suite);
     let text_tokens = |text: String| (text.chars().count() as u64).div_ceil(4);
     let tokens = |templates: &[&Template], fields: &Value| -> u64 {
         let texts = templates.iter().filter_map(|template| template.render(fields).ok());

@@ -131,3 +131,21 @@ fn failed_of_selects_the_cases_that_did_not_pass() {
     let other = error(&dir, &[&failed[..], &["--target", "strict"]].concat());
     assert!(other.contains("has none of the targets of this run"), "{other}");
 }
+
+#[test]
+fn check_estimates_the_selected_cases() {
+    let dir = test_dir();
+    let plan = |flags: &[&str]| {
+        let output = dir.run(&[&["check"], flags].concat());
+        assert_eq!(output.code, 0, "{}", output.transcript());
+        output.stdout.lines().nth(1).unwrap().to_owned()
+    };
+    assert_eq!(plan(&[]), "20 cases × 2 targets × 1 trial = 40 trials");
+    assert_eq!(plan(&["--tag", "odd", "--limit", "4"]), "4 cases × 2 targets × 1 trial = 8 trials");
+    assert_eq!(plan(&["--sample", "3", "--seed", "5"]), "3 cases × 2 targets × 1 trial = 6 trials");
+    let tokens = |flags: &[&str]| dir.run(&[&["check"], flags].concat()).stdout;
+    let one = tokens(&["--case", "c1"]);
+    assert!(one.contains("mild (sim/echo): 1 trial, about 2 input and 200 output"), "{one}");
+    let unknown = error(&dir, &["check", "--case", "gone"]);
+    assert!(unknown.contains("there is no case `gone`"), "{unknown}");
+}

@@ -13,16 +13,16 @@ use std::time::Duration;
 /// Selection of cases.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CaseArguments {
-    /// Run only this case; repeatable
+    /// Only this case; repeatable
     #[arg(long = "case", value_name = "ID")]
     pub(crate) cases: Vec<String>,
-    /// Run only cases with this tag; repeatable
+    /// Only cases with this tag; repeatable
     #[arg(long = "tag", value_name = "TAG")]
     pub(crate) tags: Vec<String>,
-    /// Run only the first N of these cases
+    /// Only the first N of these cases
     #[arg(long, value_name = "N", value_parser = positive::<usize>)]
     pub(crate) limit: Option<usize>,
-    /// Run only N of these cases, selected at random by --seed
+    /// Only N of these cases, selected at random by --seed
     #[arg(long, value_name = "N", value_parser = positive::<usize>, conflicts_with = "limit")]
     pub(crate) sample: Option<usize>,
 }

@@ -1,5 +1,7 @@
 //! Arguments of `bakeoff init` and `bakeoff check`.
 
+use super::shared::CaseArguments;
+use super::values::whole;
 use clap::Args;
 use std::path::PathBuf;
 
@@ -27,6 +29,11 @@ pub(crate) struct CheckArguments {
     /// Model of the agents of a FastSkill project
     #[arg(long, value_name = "NAME")]
     pub(crate) model: Option<String>,
+    #[command(flatten)]
+    pub(crate) only: CaseArguments,
+    /// Seed of --sample [default: 0]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>)]
+    pub(crate) seed: Option<u64>,
     /// Print the settings of the suite as one JSON event on standard output
     #[arg(long)]
     pub(crate) json: bool,

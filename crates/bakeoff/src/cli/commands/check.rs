@@ -7,7 +7,9 @@ use crate::keyless::KeylessEnvironment;
 use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
 use crate::settings;
-use bakeoff_eval::{Error, Estimate, RunConfig, SearchOverrides, SearchRun, estimate};
+use bakeoff_eval::{
+    Error, Estimate, RunConfig, SearchOverrides, SearchRun, estimate, estimate_cases,
+};
 use bakeoff_suite::{LoadOptions, Suite};
 use serde_json::{Value, json};
 
@@ -32,7 +34,10 @@ pub(super) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<Outco
         printer.warning_with_code(code, message);
     }
     let search = combinations.map(describe_search).transpose()?;
-    let plan = estimate(&suite);
+    let mut config = RunConfig::default();
+    config.seed = arguments.seed.unwrap_or_default();
+    arguments.only.clone().configure(&mut config);
+    let plan = estimate_cases(&suite, &config)?;
     printer.data(format!("{}: {} is valid", suite.name, suite.path.display()));
     printer.data(format!(
         "{} × {} × {} = {}",
