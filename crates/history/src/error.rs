@@ -22,6 +22,14 @@ pub enum Error {
         /// Cause.
         source: std::io::Error,
     },
+    /// An old run cannot be deleted.
+    #[error("cannot delete {}: {source}", path.display())]
+    Delete {
+        /// Path of its folder.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
     /// The journal of a run cannot be read.
     #[error("{0} [EVAL_TRIAL_ARTIFACTS_CORRUPT]")]
     Journal(#[from] bakeoff_journal::Error),

@@ -250,6 +250,47 @@ impl Drop for Cache {
     }
 }
 
+impl Cache {
+    /// Returns the number of entries that were stored before this time.
+    ///
+    /// # Errors
+    ///
+    /// When the file exists and cannot be read.
+    pub fn count_before(path: &Path, before: SystemTime) -> Result<u64, CacheError> {
+        if !path.exists() {
+            return Ok(0);
+        }
+        let error = |source| CacheError::Sqlite { path: path.to_owned(), source };
+        let query = "SELECT count(*) FROM responses WHERE created < ?1";
+        let number: i64 =
+            connect(path)?.query_row(query, [seconds(before)], |row| row.get(0)).map_err(error)?;
+        Ok(number.unsigned_abs())
+    }
+
+    /// Removes the entries that were stored before this time, and returns their number.
+    ///
+    /// # Errors
+    ///
+    /// When the file exists and cannot be changed.
+    pub fn delete_before(path: &Path, before: SystemTime) -> Result<u64, CacheError> {
+        if !path.exists() {
+            return Ok(0);
+        }
+        let error = |source| CacheError::Sqlite { path: path.to_owned(), source };
+        let connection = connect(path)?;
+        let statement = "DELETE FROM responses WHERE created < ?1";
+        let removed = connection.execute(statement, [seconds(before)]).map_err(error)?;
+        connection.execute_batch("VACUUM").map_err(error)?;
+        Ok(removed as u64)
+    }
+}
+
+/// Returns the time in seconds since 1970.
+fn seconds(time: SystemTime) -> i64 {
+    time.duration_since(SystemTime::UNIX_EPOCH)
+        .map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+}
+
 fn delete_all(path: &Path) -> Result<u64, CacheError> {
     let error = |source| CacheError::Sqlite { path: path.to_owned(), source };
     let connection = connect(path)?;
@@ -377,8 +418,7 @@ fn write_batch(
 }
 
 fn seconds_since_epoch() -> i64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    since.map_or(0, |since| i64::try_from(since.as_secs()).unwrap_or(i64::MAX))
+    seconds(SystemTime::now())
 }
 
 #[cfg(test)]

@@ -21,8 +21,8 @@ pub(crate) use select::SelectArguments;
 pub(crate) use shared::{ExportArguments, LimitArguments, StoredRunArguments};
 pub(crate) use shell::{CompletionsArguments, ManArguments};
 pub(crate) use stored::{
-    CompareArguments, ListArguments, ReportArguments, ScoreArguments, ShowArguments,
-    TraceArguments, TraceLog, TraceTrialsArguments, TuneArguments,
+    CompareArguments, ListArguments, PruneArguments, ReportArguments, ScoreArguments,
+    ShowArguments, TraceArguments, TraceLog, TraceTrialsArguments, TuneArguments,
 };
 pub(crate) use suite::{CheckArguments, InitArguments};
 
@@ -110,6 +110,8 @@ pub(crate) enum Command {
     Sim(SimArguments),
     /// Inspect or clear the response cache
     Cache(CacheArguments),
+    /// Delete old runs and old responses of the cache
+    Prune(PruneArguments),
     /// Print a completion script for a shell
     Completions(CompletionsArguments),
     /// Print the manual page, or write one page per command
@@ -133,6 +135,7 @@ impl Command {
             Command::Tune(arguments) => (arguments.run.json, false),
             Command::Probe(arguments) => (arguments.json, false),
             Command::Prices(arguments) => (arguments.json, false),
+            Command::Prune(arguments) => (arguments.json, false),
             Command::Check(arguments) => (arguments.json, false),
             Command::Init(_)
             | Command::Schema

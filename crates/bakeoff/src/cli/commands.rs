@@ -8,6 +8,7 @@ mod list;
 mod map;
 mod prices;
 mod probe;
+mod prune;
 mod race;
 mod report;
 mod run;
@@ -46,6 +47,7 @@ pub(crate) fn run(command: Command, printer: &Printer) -> Result<Outcome, CliErr
         Command::Schema => schema::run(printer),
         Command::Sim(arguments) => sim::run(&arguments, printer),
         Command::Cache(arguments) => cache::run(&arguments, printer),
+        Command::Prune(arguments) => prune::run(&arguments, printer),
         Command::Completions(arguments) => Ok(shell::completions(&arguments, printer)),
         Command::Man(arguments) => shell::manual(&arguments, printer),
     }

@@ -7,6 +7,7 @@
 mod arguments;
 mod client;
 mod commands;
+mod confirm;
 mod error;
 mod export;
 mod failed_cases;

@@ -31,6 +31,7 @@ mod pacing_http;
 mod prices;
 mod probe;
 mod programs;
+mod prune;
 mod race;
 mod reports;
 mod resume;

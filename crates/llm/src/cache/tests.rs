@@ -36,6 +36,25 @@ fn reopened_cache_returns_stored_entries() {
 }
 
 #[test]
+fn entries_before_a_time_are_deleted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("cache.sqlite");
+    let now = SystemTime::now();
+    assert_eq!(Cache::delete_before(&path, now).unwrap(), 0);
+    let cache = Cache::open(&path, "run").unwrap();
+    for trial in 0..3 {
+        cache.put(key("run", trial, 0), &response("x"), Duration::ZERO);
+    }
+    drop(cache);
+    let (past, future) = (now - Duration::from_secs(60), now + Duration::from_secs(60));
+    assert_eq!(Cache::count_before(&path, past).unwrap(), 0);
+    assert_eq!(Cache::delete_before(&path, past).unwrap(), 0);
+    assert_eq!(Cache::count_before(&path, future).unwrap(), 3);
+    assert_eq!(Cache::delete_before(&path, future).unwrap(), 3);
+    assert_eq!(Cache::stats(&path).unwrap().entries, 0);
+}
+
+#[test]
 fn entry_is_found_before_it_is_written_and_leaves_memory_afterwards() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("cache.sqlite");

@@ -1,10 +1,11 @@
 //! Arguments of the commands that read stored runs.
 
 use super::shared::{ExportArguments, StoredRunArguments};
-use super::values::{positive, share, threshold};
+use super::values::{days, positive, share, threshold};
 use bakeoff_stats::Threshold;
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
+use std::time::Duration;
 
 #[derive(Debug, Args)]
 pub(crate) struct ListArguments {
@@ -15,6 +16,31 @@ pub(crate) struct ListArguments {
     #[arg(long)]
     pub(crate) json: bool,
 }
+
+#[derive(Debug, Args)]
+#[command(after_help = PRUNE_EXAMPLES)]
+pub(crate) struct PruneArguments {
+    /// Age since the last change of a run or the storage of a response: a number of days, as in `30d`
+    #[arg(long, value_name = "AGE", value_parser = days)]
+    pub(crate) older_than: Duration,
+    /// Folder of all runs
+    #[arg(long, value_name = "DIR", default_value = "runs")]
+    pub(crate) out: PathBuf,
+    /// Print what would be deleted, and delete nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Skip the confirmation
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+    /// Print one JSON event per line on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const PRUNE_EXAMPLES: &str = "\
+Examples:
+  bakeoff prune --older-than 30d --dry-run   print what would be deleted
+  bakeoff prune --older-than 30d --yes       delete without a confirmation";
 
 #[derive(Debug, Args)]
 pub(crate) struct ReportArguments {

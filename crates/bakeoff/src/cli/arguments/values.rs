@@ -33,6 +33,14 @@ fn at_least<N: TryFrom<i128>>(min: i128, text: &str) -> Result<N, String> {
     }
 }
 
+/// Parses a number of days such as `30d`.
+pub(super) fn days(text: &str) -> Result<Duration, String> {
+    const SECONDS_PER_DAY: u64 = 24 * 3600;
+    let days = text.strip_suffix('d').and_then(|days| days.parse::<u32>().ok());
+    days.map(|days| Duration::from_secs(u64::from(days) * SECONDS_PER_DAY))
+        .ok_or_else(|| format!("`{text}` is not a number of days such as 30d"))
+}
+
 pub(super) fn threshold(text: &str) -> Result<Threshold, String> {
     text.parse()
         .map_err(|error: bakeoff_stats::ThresholdError| format!("{error} [EVAL_INVALID_THRESHOLD]"))

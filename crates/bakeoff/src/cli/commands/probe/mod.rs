@@ -4,6 +4,7 @@ mod render;
 
 use crate::arguments::ProbeArguments;
 use crate::client::{ClientOptions, ModelClient};
+use crate::confirm::confirm;
 use crate::error::{CliError, UsageError};
 use crate::models::ModelResolver;
 use crate::outcome::Outcome;
@@ -13,7 +14,6 @@ use crate::shutdown::block_on;
 use bakeoff_core::{ErrorKind, ExitCode, NanoDollars};
 use bakeoff_llm::probe::{ProbeConfig, ProbeLevel, ProbeStop, probe};
 use bakeoff_llm::{CallError, Model};
-use std::io::{BufRead, IsTerminal};
 
 pub(super) fn run(arguments: &ProbeArguments, printer: &Printer) -> Result<Outcome, CliError> {
     settings::raise_file_limit();
@@ -84,15 +84,7 @@ fn confirm_cost(
     if arguments.yes {
         return Ok(());
     }
-    if !std::io::stdin().is_terminal() {
-        return Err(UsageError::new("confirmation needed, but stdin is not a terminal")
-            .hint("`--yes` skips the confirmation"));
-    }
-    printer.notice("continue? [y/N]");
-    let mut reply = String::new();
-    let read = std::io::stdin().lock().read_line(&mut reply);
-    let is_yes = matches!(reply.trim().to_lowercase().as_str(), "y" | "yes");
-    if read.is_ok() && is_yes { Ok(()) } else { Err(UsageError::new("not confirmed")) }
+    confirm(printer)
 }
 
 fn rejected(error: CallError) -> UsageError {
