@@ -61,6 +61,33 @@ fn suites_in_the_docs_are_valid() {
 }
 
 #[test]
+fn columns_of_the_checks_page_are_checks() {
+    let files = blocks("docs/checks.md", "csv");
+    assert_eq!(files.len(), 1);
+    let suite = r#"
+[[target]]
+name = "program"
+command = ["printf", "Paris, \"Tokyo\""]
+prompt = "{{ country }}"
+[cases]
+file = "cases.csv"
+"#;
+    let dir = TestDir::with_suite(suite).write("cases.csv", &files[0]);
+    let output = dir.run(&["run", "--no-fail"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let mut checks: Vec<(String, usize)> = dir
+        .trials()
+        .iter()
+        .map(|trial| {
+            let case = trial["key"]["case"].as_str().unwrap().to_owned();
+            (case, trial["checks"].as_array().unwrap().len())
+        })
+        .collect();
+    checks.sort();
+    assert_eq!(checks, [("de".to_owned(), 1), ("fr".to_owned(), 2), ("jp".to_owned(), 2)]);
+}
+
+#[test]
 fn extra_fields_of_the_suite_page_are_sent() {
     let server = Server::start(|_, request| {
         let reply = if request.line.contains("/chat/completions") {
