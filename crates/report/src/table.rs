@@ -170,12 +170,15 @@ pub(crate) fn percent(share: f64, digits: usize) -> String {
     format!("{shown:.digits$} %")
 }
 
+/// Formats the cost of a target: a dash if it is unknown, a lower bound if a part of it is.
 pub(crate) fn cost(target: &TargetSummary) -> String {
-    let own = match (target.unpriced, target.usage.total()) {
-        (_, 0) => "–".to_owned(),
-        (0, _) => target.cost_nanodollars.to_string(),
-        (unpriced, _) if unpriced >= target.counted => "?".to_owned(),
-        _ => format!("≥ {}", target.cost_nanodollars),
+    let known = target.cost_nanodollars;
+    // Programs may report a cost without tokens, or neither.
+    let is_reported = target.usage.total() > 0 || !known.is_zero();
+    let own = match target.unpriced {
+        0 if is_reported => known.to_string(),
+        unpriced if is_reported && unpriced < target.counted => format!("≥ {known}"),
+        _ => "–".to_owned(),
     };
     match target.judge_cost_nanodollars {
         judges if judges.is_zero() => own,
@@ -264,12 +267,30 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn unknown_cost_is_a_dash() {
+        let cost = |unpriced, tokens, nanodollars| {
+            let mut target = target("t", Verdict::Passed);
+            target.counted = 2;
+            target.unpriced = unpriced;
+            target.usage = Usage { output: tokens, ..Usage::default() };
+            target.cost_nanodollars = NanoDollars(nanodollars);
+            super::cost(&target)
+        };
+        assert_eq!(cost(0, 5, 20_000_000), "$0.020");
+        assert_eq!(cost(0, 0, 20_000_000), "$0.020");
+        assert_eq!(cost(1, 5, 20_000_000), "≥ $0.020");
+        assert_eq!(cost(2, 5, 0), "–");
+        assert_eq!(cost(0, 0, 0), "–");
+    }
+
+    #[test]
     fn table_has_a_row_per_target() {
         let mut broken = target("broken", Verdict::Inconclusive);
         broken.gate = false;
         broken.mean_pass_rate = None;
         broken.interval = None;
         broken.usage = Usage::default();
+        broken.cost_nanodollars = NanoDollars::default();
         let summary = summary(vec![target("small", Verdict::Failed), broken]);
         insta::assert_snapshot!(summary_table(&summary), @r#"
         target  verdict         pass rate  95 % interval  cases  errors     p50    p95  tokens     cost
