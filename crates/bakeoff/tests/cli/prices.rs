@@ -49,7 +49,7 @@ fn unknown_models_and_providers_are_rejected() {
     let dir = TestDir::new();
     for (model, message) in [
         ("openai/no-such-model", "error: no price known for `openai/no-such-model`\n  hint: "),
-        ("nobody/m", "error: unknown provider `nobody`\n  hint: known providers: "),
+        ("acme/m", "error: unknown provider `acme`\n  hint: known providers: "),
         ("mini", "error: unknown model `mini`\n  hint: "),
     ] {
         let output = dir.run(&["prices", model]);
