@@ -5,6 +5,7 @@
 
 mod cases;
 mod comparison;
+mod csv_quotes;
 mod event;
 mod exit;
 mod id;
@@ -25,6 +26,7 @@ pub use comparison::{
     CaseChange, Comparison, ComparisonMetric, Equivalence, Finding, RequiredCases, Side,
     UnpairedCases, UnpairedTargets,
 };
+pub use csv_quotes::CsvQuotes;
 pub use event::{Event, ProcessGroup, RunPlan};
 pub use exit::ExitCode;
 pub use id::{CaseId, RunId, TargetName};

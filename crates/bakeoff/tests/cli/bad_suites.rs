@@ -540,3 +540,15 @@ fn every_invalid_suite_is_rejected_with_its_message() {
         });
     }
 }
+
+#[test]
+fn unclosed_quote_in_a_csv_file_is_an_error() {
+    let dir = TestDir::with_suite(
+        "[[target]]\nname = \"t\"\nmodel = \"sim/echo\"\nprompt = \"{{ q }}\"\n[cases]\nfile = \"cases.csv\"\n[[check]]\nkind = \"contains\"\nvalue = \"{{ q }}\"\n",
+    )
+    .write("cases.csv", "id,q\na,one\nb,\"two\nc,three\nd,four\n");
+    let run = dir.run(&["run"]);
+    assert_eq!(run.code, 2, "{}", run.transcript());
+    assert!(run.stderr.contains("unclosed quote"), "{}", run.stderr);
+    assert!(run.stderr.contains("cases.csv:3"), "{}", run.stderr);
+}

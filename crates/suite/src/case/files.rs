@@ -2,6 +2,7 @@
 
 use super::csv_columns::CsvColumns;
 use crate::problem::{Problem, SourcePosition};
+use bakeoff_core::CsvQuotes;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::fs::File;
@@ -263,6 +264,10 @@ fn csv_records(path: PathBuf) -> RowIter {
 
 fn csv_reader(path: &Path) -> Result<(csv::Reader<File>, CsvColumns), Problem> {
     let problem = |error: csv::Error| csv_problem(path, &error);
+    let file = File::open(path).map_err(|error| io_problem(path, &error))?;
+    if let Some(line) = unclosed_quote(file).map_err(|error| io_problem(path, &error))? {
+        return Err(line_problem(path, line, "", "unclosed quote".to_owned()));
+    }
     let mut reader = csv::ReaderBuilder::new().from_path(path).map_err(problem)?;
     let headers = reader.headers().map_err(problem)?;
     let name = |header: &str| header.trim_start_matches('\u{feff}').trim().to_owned();
@@ -279,6 +284,19 @@ fn csv_reader(path: &Path) -> Result<(csv::Reader<File>, CsvColumns), Problem> {
         Problem { hint: error.hint, ..problem }
     })?;
     Ok((reader, columns))
+}
+
+/// Returns the line of a quote that is not closed: the parser would take the rest of the file for one cell.
+fn unclosed_quote(mut file: File) -> std::io::Result<Option<usize>> {
+    let mut quotes = CsvQuotes::default();
+    let mut buffer = vec![0; 64 * 1024];
+    loop {
+        match file.read(&mut buffer)? {
+            0 => break,
+            length => quotes.track(&buffer[..length]),
+        }
+    }
+    Ok(quotes.unclosed_line().map(|line| line as usize))
 }
 
 fn csv_problem(path: &Path, error: &csv::Error) -> Problem {

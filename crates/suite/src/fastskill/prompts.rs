@@ -5,6 +5,7 @@ use super::checks::ProjectChecks;
 use crate::case::CaseRow;
 use crate::problem::{Problem, Problems, SourcePosition};
 use crate::tree::SourceText;
+use bakeoff_core::CsvQuotes;
 use serde_json::{Map, Value};
 use std::path::{Path, PathBuf};
 
@@ -64,6 +65,12 @@ type PromptProblem = (Option<SourcePosition>, String, Option<String>);
 fn read_rows(text: &[u8], checks: &ProjectChecks) -> (Vec<CaseRow>, Vec<PromptProblem>) {
     let mut problems: Vec<PromptProblem> = Vec::new();
     let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(text);
+    let mut quotes = CsvQuotes::default();
+    quotes.track(text);
+    if let Some(line) = quotes.unclosed_line() {
+        let position = Some(SourcePosition::line(line as usize, ""));
+        return (Vec::new(), vec![(position, "unclosed quote".to_owned(), None)]);
+    }
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text);
     let headers: Vec<String> = match reader.headers() {
         Ok(headers) => headers.iter().map(|name| name.trim().to_owned()).collect(),
