@@ -92,6 +92,7 @@ pub enum Denial {
 pub struct LedgerEntry {
     kind: String,
     estimate: Numbers,
+    is_maximum: bool,
 }
 
 /// Expenses and reservations under a limit.
@@ -125,8 +126,9 @@ struct WorkKind {
     in_flight: u64,
     /// Finished work with a known expense.
     finished: u64,
-    /// Sum of the estimates of the work in flight.
+    /// Sum of the estimates of the work in flight, and the part of it that is a maximum.
     estimated: Numbers,
+    maximum: Numbers,
     /// Largest ratio of an actual expense to its estimate.
     max_ratio: Numbers,
 }
@@ -138,6 +140,12 @@ impl WorkKind {
             0 => estimate,
             _ => estimate.zip(self.max_ratio, |estimate, ratio| estimate * ratio),
         }
+    }
+
+    /// Returns what the work in flight may cost.
+    fn reserved(&self) -> Numbers {
+        let others = self.estimated.zip(self.maximum, |all, maximum| (all - maximum).max(0.0));
+        self.likely(others).plus(self.likely(self.maximum).zip(self.maximum, f64::max))
     }
 
     fn must_wait(&self) -> bool {
@@ -198,9 +206,9 @@ impl BudgetLedger {
             return Err(Denial::Exhausted);
         }
         let limit = self.limit.as_numbers();
-        let estimate = estimate.into();
-        let reservation = self.reservation(kind, estimate);
-        let estimate = estimate.expense.as_numbers();
+        let ExpenseEstimate { expense, is_maximum } = estimate.into();
+        let reservation = self.reservation(kind, ExpenseEstimate { expense, is_maximum });
+        let estimate = expense.as_numbers();
         let known = self.kinds.get(kind).copied().unwrap_or_default();
         let is_free = estimate
             .zip(limit, |estimate, limit| if limit.is_finite() { estimate } else { 0.0 })
@@ -217,7 +225,10 @@ impl BudgetLedger {
         let work = self.kinds.entry(kind.to_owned()).or_default();
         work.in_flight += 1;
         work.estimated = work.estimated.plus(estimate);
-        Ok(LedgerEntry { kind: kind.to_owned(), estimate })
+        if is_maximum {
+            work.maximum = work.maximum.plus(estimate);
+        }
+        Ok(LedgerEntry { kind: kind.to_owned(), estimate, is_maximum })
     }
 
     /// Denies all further work.
@@ -227,14 +238,18 @@ impl BudgetLedger {
 
     /// Records the end of work and its actual expense; `None` if it had none, for example because a call failed.
     pub fn finish(&mut self, entry: LedgerEntry, actual: Option<Expense>) {
-        let LedgerEntry { kind, estimate } = entry;
+        let LedgerEntry { kind, estimate, is_maximum } = entry;
         let work = self.kinds.entry(kind).or_default();
         work.in_flight = work.in_flight.saturating_sub(1);
-        work.estimated = match work.in_flight {
+        let remove = |sum: Numbers| match work.in_flight {
             // Rounding errors do not add up.
             0 => Numbers::default(),
-            _ => work.estimated.zip(estimate, |sum, estimate| (sum - estimate).max(0.0)),
+            _ => sum.zip(estimate, |sum, estimate| (sum - estimate).max(0.0)),
         };
+        work.estimated = remove(work.estimated);
+        if is_maximum {
+            work.maximum = remove(work.maximum);
+        }
         let Some(actual) = actual else { return };
         let ratio = actual
             .as_numbers()
@@ -263,7 +278,7 @@ impl BudgetLedger {
 
     /// Returns the likely expense of all work in flight.
     fn reserved(&self) -> Numbers {
-        let all = self.kinds.values().map(|work| work.likely(work.estimated));
+        let all = self.kinds.values().map(WorkKind::reserved);
         all.fold(Numbers::default(), Numbers::plus)
     }
 }
@@ -313,14 +328,16 @@ mod tests {
     }
 
     #[test]
-    fn known_maximum_is_reserved_while_others_count_at_their_likely_expense() {
+    fn known_maximum_is_reserved() {
         let mut ledger = ledger(100, 0);
         let maximum = ExpenseEstimate { expense: cost(40), is_maximum: true };
         let entry = ledger.start("a", maximum).unwrap();
         ledger.finish(entry, Some(cost(10)));
-        // In flight, each counts 10; one that starts counts 40.
+        // In flight, each counts 40, although 10 is likely.
         let first = ledger.start("a", maximum).unwrap();
         let second = ledger.start("a", maximum).unwrap();
+        ledger.finish(second, None);
+        let second = ledger.start("a", cost(40)).unwrap();
         ledger.finish(first, Some(cost(30)));
         ledger.finish(second, Some(cost(30)));
         assert_eq!((ledger.spent(), ledger.likely("a", cost(40).into())), (cost(70), cost(30)));
