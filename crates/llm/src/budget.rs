@@ -13,6 +13,15 @@ pub const ANSWER_TOKENS: u64 = 200;
 #[derive(Debug)]
 pub(crate) struct CallReservation(Option<Reservation>);
 
+/// Estimates the usage of a call.
+fn estimate(call: ModelCall<'_>) -> Usage {
+    Usage {
+        input: call.request.input_tokens(),
+        output: call.request.max_tokens().unwrap_or(ANSWER_TOKENS),
+        ..Usage::default()
+    }
+}
+
 impl CallReservation {
     /// Waits until the likely expense of a call fits into the client's budget.
     pub(crate) async fn new(
@@ -20,11 +29,7 @@ impl CallReservation {
         retries: u32,
     ) -> Result<CallReservation, CallError> {
         let Some(budget) = &call.client.budget else { return Ok(CallReservation(None)) };
-        let usage = Usage {
-            input: call.request.input_tokens(),
-            output: call.request.max_tokens().unwrap_or(ANSWER_TOKENS),
-            ..Usage::default()
-        };
+        let usage = estimate(call);
         let kind = kind(call);
         // The tokens of the prompt are estimated, too, but they cost little.
         let is_maximum = call.request.max_tokens().is_some();
@@ -43,10 +48,11 @@ impl CallReservation {
         }
     }
 
-    /// Records the usage of the answer.
+    /// Records the usage of the answer. Without any, the estimate counts.
     pub(crate) fn finish(self, call: ModelCall<'_>, usage: &Usage) {
         if let Some(reservation) = self.0 {
-            reservation.finish(expense(call, usage));
+            let usage = if usage.total() > 0 { *usage } else { estimate(call) };
+            reservation.finish(expense(call, &usage));
         }
     }
 

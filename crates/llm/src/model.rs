@@ -242,9 +242,15 @@ impl Model {
         self.prices != PriceSource::Unknown
     }
 
-    /// Returns the cost of a usage, or `None` if no price is known.
+    /// Returns the cost of a usage, or `None` if no price is known or no usage was reported: a call of a model
+    /// that is not free never uses no token.
     pub fn cost(&self, usage: &bakeoff_core::Usage) -> Option<bakeoff_core::NanoDollars> {
-        self.prices.cost(usage)
+        let cost = self.prices.cost(usage)?;
+        let is_free = || {
+            let token = bakeoff_core::Usage { input: 1_000_000, output: 1_000_000, ..*usage };
+            self.prices.cost(&token).is_some_and(|cost| cost.is_zero())
+        };
+        (usage.total() > 0 || is_free()).then_some(cost)
     }
 
     /// Returns the wire format and the settings of a request that it has no field for, which are ignored. The

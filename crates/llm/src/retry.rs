@@ -131,7 +131,7 @@ impl ModelCall<'_> {
 
     fn finish(self, response: ProviderResponse, latency: Duration, retries: u32) -> Call {
         let ProviderResponse { response, headers } = response;
-        let cost = self.model.prices.cost(&response.usage);
+        let cost = self.model.cost(&response.usage);
         let response = self.client.redact_response(response);
         Call { response, cost, latency, cached: false, retries, headers }
     }

@@ -1,7 +1,8 @@
 //! Budgets: limits of cost and tokens for all jobs, at any concurrency.
 
+use crate::services::Server;
 use crate::support::{Provider, TestDir, profiled, stats};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// Returns a suite whose model costs $0.20 per call: one prompt token at $0.20.
 fn suite(base_url: &str, settings: &str) -> String {
@@ -283,4 +284,20 @@ fn program_without_known_cost_is_rejected_under_a_budget() {
     assert!(output.stderr.contains("`p` does not report its tokens"), "{}", output.stderr);
     let (output, dir) = run("max_cost_usd = 1.0", "trial_cost_usd = 0.6");
     assert_eq!((output.code, counted(&dir)), (3, 1), "{}", output.transcript());
+}
+
+#[test]
+fn replies_without_usage_count_at_their_expected_cost() {
+    let server = Server::start(|_, _| {
+        let choice = json!({"index": 0, "message": {"role": "assistant", "content": "t"}, "finish_reason": "stop"});
+        (200, "", json!({"id": "1", "object": "chat.completion", "choices": [choice]}).to_string())
+    });
+    let base_url = server.url.replace("/ask?key=secret-in-the-query", "/v1");
+    let priced = suite(&base_url, "max_cost_usd = 1.0").replace("output = 0.0", "output = 1000.0");
+    let dir = TestDir::new().write("bakeoff.toml", priced).write("cases.jsonl", cases(100));
+    let run = dir.run(&["run"]);
+    // One prompt token for $0.20 and 200 expected answer tokens for $0.20. The answers are wrong.
+    assert_eq!(run.code, 1, "{}", run.transcript());
+    let target = &dir.summary()["targets"][0];
+    assert_eq!((&target["counted"], &target["unpriced"]), (&2.into(), &2.into()));
 }

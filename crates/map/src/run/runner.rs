@@ -229,8 +229,13 @@ impl<'l> JobRunner<'l> {
         self.progress.usage += usage.tokens;
         // Cached responses and failures cost nothing and say nothing about other requests.
         let cost = usage.cost.filter(|cost| !cost.is_zero());
-        if let Some(entry) = entry {
-            self.limits.budget.finish(entry, cost.map(|cost| Expense { cost, tokens: 0 }));
+        let is_unknown = usage.cost.is_none() && usage.requests > 0;
+        match entry {
+            Some(entry) if is_unknown => self.limits.budget.forfeit(entry),
+            Some(entry) => {
+                self.limits.budget.finish(entry, cost.map(|cost| Expense { cost, tokens: 0 }));
+            }
+            None => {}
         }
         let settled = self.requests.settle(report);
         self.apply(settled)?;
