@@ -209,9 +209,8 @@ fn code_error(agent: Option<&AgentOutput>, exit_code: i32, stderr: &str) -> Opti
     if exit_code == 0 || agent.is_some_and(AgentOutput::hit_own_limit) {
         return None;
     }
-    let end = last_characters(stderr.trim(), MAX_QUOTED_CHARS);
     let problem = agent.and_then(|output| output.problem.as_deref());
-    let reason = problem.unwrap_or(end);
+    let reason = problem.unwrap_or_else(|| last_characters(reason(stderr), MAX_QUOTED_CHARS));
     let has_no_answer = agent.is_some_and(|output| output.answer.is_none());
     let agent_failure = has_no_answer.then(|| classify_failure(reason)).flatten();
     let kind = classify_throttling(stderr).or(agent_failure).unwrap_or(ErrorKind::Process);
@@ -222,7 +221,33 @@ fn code_error(agent: Option<&AgentOutput>, exit_code: i32, stderr: &str) -> Opti
     Some(TrialError { kind, message })
 }
 
+/// Returns the line of an error output that most likely states the reason: the last one that does not belong to a
+/// stack trace. Python ends with the reason, Node.js with the trace and its version.
+fn reason(stderr: &str) -> &str {
+    let is_trace = |line: &&str| {
+        (line.starts_with(' ') && line.trim_start().starts_with("at "))
+            || line.starts_with("Node.js v")
+    };
+    let mut lines = stderr.lines().rev().filter(|line| !line.trim().is_empty());
+    let last = lines.clone().next().unwrap_or_default();
+    lines.find(|line| !is_trace(line)).unwrap_or(last).trim()
+}
+
 fn last_characters(text: &str, count: usize) -> &str {
     let start = text.char_indices().rev().nth(count.saturating_sub(1)).map_or(0, |(at, _)| at);
     &text[start..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reason_is_the_last_line_outside_of_a_stack_trace() {
+        let python = "log\nTraceback (most recent call last):\n  File \"a.py\", line 4, in f\n    g()\nKeyError: 'x'\n";
+        assert_eq!(reason(python), "KeyError: 'x'");
+        let node = "a.js:1\nthrow new Error('boom')\n\nError: boom\n    at f (a.js:1:7)\n    at g (a.js:2:1)\n\nNode.js v20.1.0\n";
+        assert_eq!(reason(node), "Error: boom");
+        assert_eq!((reason("  at last\n"), reason(" \n")), ("at last", ""));
+    }
 }
