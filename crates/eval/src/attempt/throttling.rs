@@ -230,7 +230,7 @@ mod tests {
     fn other_messages_and_old_messages_are_not_classified() {
         for message in [
             "",
-            "can't open file '/work/nofile.py': [Errno 2] No such file or directory",
+            "can't open file '/srv/nofile.py': [Errno 2] No such file or directory",
             "  File \"agent.py\", line 429, in main\nValueError: no",
             "at run (agent.js:429:12)",
             "429 rows read",
