@@ -39,9 +39,9 @@ pub struct CaseSummary {
     /// Commands that agents ran in all trials, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub command_count: Option<u64>,
-    /// Cost of all trials, as far as prices are known.
+    /// Cost of all trials, as far as known; absent if nothing is known.
     #[serde(default)]
-    pub cost_nanodollars: NanoDollars,
+    pub cost_nanodollars: Option<NanoDollars>,
     /// 95 % interval of the pass rate; absent without judged trials. A Wilson interval, or a
     /// confidence sequence for a case that was stopped early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -109,8 +109,8 @@ pub struct CaseCounts {
     pub output_tokens: u64,
     /// Commands of all trials, where known.
     pub commands: Option<u64>,
-    /// Cost of all trials.
-    pub cost: NanoDollars,
+    /// Cost of all trials, as far as known.
+    pub cost: Option<NanoDollars>,
     /// 95 % interval of the pass rate.
     pub interval: Option<Interval>,
     /// Probability that two trials disagree.
@@ -277,7 +277,8 @@ fn counts_of(case: &CaseSummary) -> CaseCounts {
         input_tokens: case.input_tokens.unwrap_or_default(),
         output_tokens: case.output_tokens.unwrap_or_default(),
         commands: case.command_count,
-        cost: case.cost_nanodollars,
+        // Earlier versions wrote 0 for an unknown cost.
+        cost: case.cost_nanodollars.filter(|cost| !cost.is_zero() || case.input_tokens.is_some()),
         interval: case.interval,
         flake_rate: case.flake_rate,
         stopped_early: case.stopped_early,
@@ -299,7 +300,7 @@ mod tests {
                 score_millionths: 2_333_333,
                 has_usage: true,
                 input_tokens: 7,
-                cost: NanoDollars(12),
+                cost: Some(NanoDollars(12)),
                 interval: Some(Interval { low: 0.2, high: 0.9 }),
                 flake_rate: Some(0.5),
                 ..CaseCounts::default()

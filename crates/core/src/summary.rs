@@ -98,8 +98,9 @@ pub struct TargetSummary {
     pub pass_k: Vec<PassK>,
     /// Tokens, as far as known.
     pub usage: Usage,
-    /// Cost, as far as prices are known.
-    pub cost_nanodollars: NanoDollars,
+    /// Cost, as far as known; absent if nothing is known.
+    #[serde(default)]
+    pub cost_nanodollars: Option<NanoDollars>,
     /// Cost of judge models, as far as prices are known; not part of `cost_nanodollars`.
     #[serde(default, skip_serializing_if = "NanoDollars::is_zero")]
     pub judge_cost_nanodollars: NanoDollars,

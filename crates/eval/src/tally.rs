@@ -140,7 +140,7 @@ struct TargetTally {
     statuses: Vec<Status>,
     errors_by_kind: BTreeMap<String, u64>,
     usage: Usage,
-    cost: NanoDollars,
+    cost: Option<NanoDollars>,
     judge_cost: NanoDollars,
     unpriced: u64,
     saved: u64,
@@ -212,8 +212,8 @@ impl TargetTally {
         }
         match trial.cost {
             Some(cost) => {
-                case.cost += cost;
-                self.cost += cost;
+                *case.cost.get_or_insert_default() += cost;
+                *self.cost.get_or_insert_default() += cost;
             }
             None if trial.usage.is_some() => self.unpriced += 1,
             None => {}

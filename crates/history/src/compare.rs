@@ -257,11 +257,9 @@ fn executed(case: &CaseCounts) -> u64 {
     u64::from(case.counted() + case.errors)
 }
 
-/// Returns the cost of a case; absent if its target has trials without a price, or reported neither tokens
-/// nor cost.
+/// Returns the cost of a case; absent if its target has trials without a price, or none with a cost.
 fn known_cost(case: &CaseCounts, target: &TargetSummary) -> Option<NanoDollars> {
-    let is_known = target.unpriced == 0 && (case.has_usage || !case.cost.is_zero());
-    is_known.then_some(case.cost)
+    case.cost.filter(|_| target.unpriced == 0)
 }
 
 /// Returns the cases of both targets, and those of only one.

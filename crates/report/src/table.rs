@@ -172,13 +172,10 @@ pub(crate) fn percent(share: f64, digits: usize) -> String {
 
 /// Formats the cost of a target: a dash if it is unknown, a lower bound if a part of it is.
 pub(crate) fn cost(target: &TargetSummary) -> String {
-    let known = target.cost_nanodollars;
-    // Programs may report a cost without tokens, or neither.
-    let is_reported = target.usage.total() > 0 || !known.is_zero();
-    let own = match target.unpriced {
-        0 if is_reported => known.to_string(),
-        unpriced if is_reported && unpriced < target.counted => format!("≥ {known}"),
-        _ => "–".to_owned(),
+    let own = match (target.cost_nanodollars, target.unpriced) {
+        (Some(known), 0) => known.to_string(),
+        (Some(known), _) => format!("≥ {known}"),
+        (None, _) => "–".to_owned(),
     };
     match target.judge_cost_nanodollars {
         judges if judges.is_zero() => own,
@@ -259,7 +256,7 @@ pub(crate) mod tests {
             mean_pass_rate: Some(0.5),
             interval: Some(Interval { low: 0.15, high: 0.85 }),
             usage: Usage { input: 12_000, output: 400, ..Usage::default() },
-            cost_nanodollars: NanoDollars(1_234_000),
+            cost_nanodollars: Some(NanoDollars(1_234_000)),
             judge_cost_nanodollars: NanoDollars::default(),
             unpriced: 0,
             cases: Default::default(),
@@ -268,19 +265,19 @@ pub(crate) mod tests {
 
     #[test]
     fn unknown_cost_is_a_dash() {
-        let cost = |unpriced, tokens, nanodollars| {
+        let cost = |unpriced, tokens, nanodollars: Option<i64>| {
             let mut target = target("t", Verdict::Passed);
             target.counted = 2;
             target.unpriced = unpriced;
             target.usage = Usage { output: tokens, ..Usage::default() };
-            target.cost_nanodollars = NanoDollars(nanodollars);
+            target.cost_nanodollars = nanodollars.map(NanoDollars);
             super::cost(&target)
         };
-        assert_eq!(cost(0, 5, 20_000_000), "$0.020");
-        assert_eq!(cost(0, 0, 20_000_000), "$0.020");
-        assert_eq!(cost(1, 5, 20_000_000), "≥ $0.020");
-        assert_eq!(cost(2, 5, 0), "–");
-        assert_eq!(cost(0, 0, 0), "–");
+        assert_eq!(cost(0, 5, Some(20_000_000)), "$0.020");
+        assert_eq!(cost(0, 0, Some(20_000_000)), "$0.020");
+        assert_eq!(cost(1, 5, Some(20_000_000)), "≥ $0.020");
+        assert_eq!(cost(2, 5, None), "–");
+        assert_eq!(cost(0, 0, None), "–");
     }
 
     #[test]
@@ -290,7 +287,7 @@ pub(crate) mod tests {
         broken.mean_pass_rate = None;
         broken.interval = None;
         broken.usage = Usage::default();
-        broken.cost_nanodollars = NanoDollars::default();
+        broken.cost_nanodollars = None;
         let summary = summary(vec![target("small", Verdict::Failed), broken]);
         insta::assert_snapshot!(summary_table(&summary), @r#"
         target  verdict         pass rate  95 % interval  cases  errors     p50    p95  tokens     cost

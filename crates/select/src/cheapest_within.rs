@@ -31,6 +31,7 @@ pub struct CheapestWithin {
 /// Comparison of the cheaper combinations with the best.
 struct CostComparison {
     best: SelectorChoice,
+    is_cost_known: bool,
     /// Candidates that are neither good enough nor rejected yet, the cheapest first.
     rivals: Vec<CheaperRival>,
     /// The cheapest combination known to be good enough.
@@ -66,7 +67,7 @@ impl CheapestWithin {
         let cost = |combo: usize| Some((evidence.mean_cost(combo)?, combo));
         let mut cheaper: Vec<_> = (0..self.combos)
             .filter_map(cost)
-            .filter(|(cost, _)| limit.is_none_or(|limit| *cost < limit))
+            .filter(|(cost, _)| limit.is_some_and(|limit| *cost < limit))
             .collect();
         cheaper.sort_by_key(|(cost, _)| *cost);
         // Two bets on each rival share the error probability.
@@ -74,7 +75,8 @@ impl CheapestWithin {
         let bet = Bet::new(self.order.len(), log_target);
         let rival = |(_, combo)| CheaperRival { combo, worse: bet, good: bet };
         let rivals = cheaper.into_iter().map(rival).collect();
-        CostComparison { best, rivals, good: None, requested: 0, observed: 0 }
+        let is_cost_known = limit.is_some();
+        CostComparison { best, is_cost_known, rivals, good: None, requested: 0, observed: 0 }
     }
 
     fn update(&self, comparison: &mut CostComparison, evidence: &Evidence) {
@@ -120,6 +122,9 @@ impl CostComparison {
         let confidence = self.best.confidence.map(|confidence| (confidence - alpha).max(0.0));
         let reason = match self.good {
             Some(_) => format!("the cheapest within {within} of the best ({})", self.best.reason),
+            None if !self.is_cost_known => {
+                format!("the cost of the best is unknown ({})", self.best.reason)
+            }
             None => format!("no cheaper one is within {within} of the best ({})", self.best.reason),
         };
         SelectorChoice { combo: self.good.unwrap_or(self.best.combo), confidence, reason }
@@ -188,7 +193,7 @@ mod tests {
         let (percent, cost) = rows[cell.combo];
         Observation {
             score: Some(f64::from((cell.datapoint * 37 % 100) as f64 + 0.5 < percent)),
-            cost: dollars(cost),
+            cost: Some(dollars(cost)),
             paid: dollars(cost),
             latency: 1.0,
         }

@@ -239,10 +239,13 @@ mod tests {
         };
         let cost = SearchBudget { cost: Some(dollars(7.0)), ..SearchBudget::default() };
         let sequential = run(false, cost).await.unwrap();
-        assert_eq!((sequential.spent, sequential.stopped), (dollars(7.0), Some(SearchLimit::Cost)));
+        assert_eq!(
+            (sequential.spent, sequential.stopped),
+            (Some(dollars(7.0)), Some(SearchLimit::Cost))
+        );
         let parallel = run(true, cost).await.unwrap();
         // The first one runs alone; from then on running cells are counted.
-        assert_eq!(parallel.spent, dollars(7.0));
+        assert_eq!(parallel.spent, Some(dollars(7.0)));
         let cells = SearchBudget { cells: Some(7), ..SearchBudget::default() };
         let parallel = run(true, cells).await.unwrap();
         assert_eq!((parallel.cells, parallel.stopped), (7, Some(SearchLimit::Cells)));
@@ -271,7 +274,7 @@ mod tests {
         let options = SearchOptions { parallel: false, budget, ..SearchOptions::default() };
         let mut selector = BruteForce::new(&space, 1);
         let outcome = select_best(&space, &mut selector, &cells, options).await.unwrap();
-        assert_eq!((outcome.spent, outcome.stopped), (dollars(8.0), Some(SearchLimit::Cost)));
+        assert_eq!((outcome.spent, outcome.stopped), (Some(dollars(8.0)), Some(SearchLimit::Cost)));
     }
 
     #[tokio::test]
@@ -318,12 +321,15 @@ mod tests {
         let outcome = find(100.0).await.unwrap();
         assert_eq!(outcome.cells, 12);
         assert!(
-            outcome.spent > dollars(12.0) && outcome.spent < dollars(22.0),
-            "{}",
+            outcome.spent > Some(dollars(12.0)) && outcome.spent < Some(dollars(22.0)),
+            "{:?}",
             outcome.spent
         );
         let stopped = find(12.0).await.unwrap();
-        assert_eq!((stopped.spent, stopped.stopped), (dollars(12.0), Some(SearchLimit::Cost)));
+        assert_eq!(
+            (stopped.spent, stopped.stopped),
+            (Some(dollars(12.0)), Some(SearchLimit::Cost))
+        );
     }
 
     #[tokio::test]

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 pub struct Observation {
     /// Score, usually from 0 to 1; `None` if the cell errored, which is missing data and never a zero.
     pub score: Option<f64>,
-    /// Cost of the evaluation at full price, errors included.
-    #[serde(with = "crate::money::dollars")]
-    pub cost: NanoDollars,
-    /// Amount paid for it: less than `cost` if an equal call was cached, more if a judge was called.
+    /// Cost of the evaluation at full price, errors included; `None` if it is unknown.
+    #[serde(default, with = "crate::money::optional_dollars")]
+    pub cost: Option<NanoDollars>,
+    /// Amount paid for it, as far as known: less than `cost` if an equal call was cached, more if a judge was called.
     #[serde(with = "crate::money::dollars")]
     pub paid: NanoDollars,
     /// Latency in seconds.
@@ -25,7 +25,7 @@ impl Default for Observation {
     /// A free, instant cell that errored.
     fn default() -> Observation {
         let none = NanoDollars::default();
-        Observation { score: None, cost: none, paid: none, latency: 0.0 }
+        Observation { score: None, cost: Some(none), paid: none, latency: 0.0 }
     }
 }
 
@@ -40,6 +40,7 @@ pub struct Evidence {
     visited: usize,
     spent: NanoDollars,
     saved: NanoDollars,
+    unknown_costs: usize,
 }
 
 #[derive(Debug, Clone)]
@@ -47,10 +48,24 @@ struct Row {
     cells: Vec<Option<Observation>>,
     visited: usize,
     errored: usize,
-    /// Cost of the cells with a score.
-    scored_cost: NanoDollars,
-    /// Cost of the cells that errored.
-    errored_cost: NanoDollars,
+    /// Costs of the cells with a score.
+    scored: CostSum,
+    /// Costs of the cells that errored.
+    errors: CostSum,
+}
+
+/// Sum of known costs.
+#[derive(Debug, Clone, Copy, Default)]
+struct CostSum {
+    sum: NanoDollars,
+    count: usize,
+}
+
+impl CostSum {
+    fn add(&mut self, cost: NanoDollars) {
+        self.sum += cost;
+        self.count += 1;
+    }
 }
 
 /// Mean and spread of the values of one combination.
@@ -91,8 +106,8 @@ impl Evidence {
             cells: vec![None; space.datapoints()],
             visited: 0,
             errored: 0,
-            scored_cost: NanoDollars::default(),
-            errored_cost: NanoDollars::default(),
+            scored: CostSum::default(),
+            errors: CostSum::default(),
         };
         Evidence {
             rows: vec![row; space.combos()],
@@ -102,6 +117,7 @@ impl Evidence {
             visited: 0,
             spent: NanoDollars::default(),
             saved: NanoDollars::default(),
+            unknown_costs: 0,
         }
     }
 
@@ -112,12 +128,16 @@ impl Evidence {
         row.visited += 1;
         row.errored += usize::from(observation.score.is_none());
         self.visited += 1;
-        match observation.score {
-            Some(_) => row.scored_cost += observation.cost,
-            None => row.errored_cost += observation.cost,
-        }
         self.spent += observation.paid;
-        self.saved += NanoDollars(observation.cost.0.saturating_sub(observation.paid.0).max(0));
+        match observation.cost {
+            Some(cost) => {
+                let sum =
+                    if observation.score.is_some() { &mut row.scored } else { &mut row.errors };
+                sum.add(cost);
+                self.saved += NanoDollars(cost.0.saturating_sub(observation.paid.0).max(0));
+            }
+            None => self.unknown_costs += 1,
+        }
         *entry = Some(observation);
     }
 
@@ -127,9 +147,9 @@ impl Evidence {
             return;
         }
         let observations = || self.rows.iter().flat_map(|row| row.cells.iter().flatten());
-        let cost = observations().map(|observation| observation.cost).max().unwrap_or_default();
+        let cost = observations().filter_map(|observation| observation.cost).max();
         let latency = observations().map(|observation| observation.latency).fold(0.0, f64::max);
-        self.scales = Some((cost, latency));
+        self.scales = Some((cost.unwrap_or_default(), latency));
     }
 
     /// Returns the observation of a cell; `None` if it has not been evaluated.
@@ -151,11 +171,12 @@ impl Evidence {
     /// Whether the mean cost of a combination is within the limit, or still unknown.
     pub fn is_within_cost_limit(&self, combo: usize) -> bool {
         let Some(limit) = self.objective.max_cost else { return true };
-        let Some((sum, count)) = self.cost_sum(combo) else { return true };
+        let Some(CostSum { sum, count }) = self.cost_sum(combo) else { return true };
         // Exact: a rounded mean could hide an excess of less than a nano-dollar.
         i128::from(sum.0) <= i128::from(limit.0) * count as i128
     }
 
+    /// Returns the objective's value of a score. An unknown cost is not weighed.
     fn weighted(&self, combo: usize, observation: &Observation, score: f64) -> f64 {
         // A combination above the cost limit is worse than any other by the whole range of scores.
         let score = if self.is_within_cost_limit(combo) { score } else { score - 1.0 };
@@ -166,7 +187,7 @@ impl Evidence {
         let share = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
         score
             - self.objective.cost_weight
-                * share(model_dollars(observation.cost), model_dollars(cost))
+                * share(model_dollars(observation.cost.unwrap_or_default()), model_dollars(cost))
             - self.objective.latency_weight * share(observation.latency, latency)
     }
 
@@ -199,9 +220,14 @@ impl Evidence {
         self.visited
     }
 
-    /// Returns the amount paid for them.
-    pub fn spent(&self) -> NanoDollars {
-        self.spent
+    /// Returns the amount paid for them, as far as known; `None` if nothing is known.
+    pub fn spent(&self) -> Option<NanoDollars> {
+        (self.unknown_costs == 0 || !self.spent.is_zero()).then_some(self.spent)
+    }
+
+    /// Returns the number of evaluated cells of unknown cost.
+    pub fn unknown_costs(&self) -> usize {
+        self.unknown_costs
     }
 
     /// Returns the cost that was not paid because an equal call was cached.
@@ -209,21 +235,19 @@ impl Evidence {
         self.saved
     }
 
-    /// Returns the mean cost of a combination's cells; `None` if none was evaluated.
+    /// Returns the mean cost of a combination's cells; `None` if no cost is known.
     ///
     /// Errored cells count only if there are no others: a cell that fails at once is cheap and
     /// says nothing about the cost of a result.
     pub fn mean_cost(&self, combo: usize) -> Option<NanoDollars> {
-        self.cost_sum(combo).map(|(sum, count)| money::mean(sum, count))
+        self.cost_sum(combo).map(|costs| money::mean(costs.sum, costs.count))
     }
 
-    /// Sum and number of the costs that [`Evidence::mean_cost`] averages.
-    fn cost_sum(&self, combo: usize) -> Option<(NanoDollars, usize)> {
+    /// Costs that [`Evidence::mean_cost`] averages.
+    fn cost_sum(&self, combo: usize) -> Option<CostSum> {
         let row = self.rows.get(combo)?;
-        match row.visited - row.errored {
-            0 => (row.visited > 0).then_some((row.errored_cost, row.visited)),
-            scored => Some((row.scored_cost, scored)),
-        }
+        let costs = if row.visited > row.errored { row.scored } else { row.errors };
+        (costs.count > 0).then_some(costs)
     }
 
     /// Returns the mean latency of a combination's cells in seconds; `None` if none was evaluated.
@@ -246,7 +270,7 @@ mod tests {
     }
 
     fn observed(score: Option<f64>, cost: f64, latency: f64) -> Observation {
-        Observation { score, cost: dollars(cost), paid: dollars(cost), latency }
+        Observation { score, cost: Some(dollars(cost)), paid: dollars(cost), latency }
     }
 
     #[test]
@@ -261,7 +285,7 @@ mod tests {
         assert_eq!((stats.n, stats.mean), (2, 0.5));
         assert!((stats.deviation - 0.5_f64.sqrt()).abs() < 1e-12);
         assert_eq!((evidence.visited(0), evidence.cells()), ((3, 1), 3));
-        assert_eq!(evidence.spent(), dollars(1.5));
+        assert_eq!(evidence.spent(), Some(dollars(1.5)));
         let none = evidence.stats(1);
         assert_eq!((none.n, none.mean, none.deviation), (0, 0.0, 0.5));
         assert_eq!(evidence.mean_cost(1), None);
@@ -300,7 +324,7 @@ mod tests {
         let mut evidence = Evidence::new(&space(), Objective::default());
         let shared = Observation { paid: dollars(0.25), ..observed(Some(1.0), 1.0, 0.0) };
         evidence.add(Cell { combo: 0, datapoint: 0 }, shared);
-        assert_eq!((evidence.spent(), evidence.saved()), (dollars(0.25), dollars(0.75)));
+        assert_eq!((evidence.spent(), evidence.saved()), (Some(dollars(0.25)), dollars(0.75)));
         assert_eq!(evidence.mean_cost(0), Some(dollars(1.0)));
     }
 
@@ -310,5 +334,21 @@ mod tests {
         assert_eq!(text, r#"{"score":1.0,"cost":0.0125,"paid":0.0125,"latency":2.0}"#);
         let read: Observation = serde_json::from_str(&text).unwrap();
         assert_eq!(read, observed(Some(1.0), 0.0125, 2.0));
+    }
+
+    #[test]
+    fn unknown_costs_are_counted_and_not_averaged() {
+        let mut evidence = Evidence::new(&space(), Objective::default());
+        let unknown =
+            Observation { cost: None, paid: dollars(0.0), ..observed(Some(1.0), 0.0, 1.0) };
+        evidence.add(Cell { combo: 0, datapoint: 0 }, unknown.clone());
+        assert_eq!((evidence.mean_cost(0), evidence.unknown_costs()), (None, 1));
+        assert_eq!(evidence.spent(), None);
+        evidence.add(Cell { combo: 0, datapoint: 1 }, observed(Some(1.0), 3.0, 1.0));
+        evidence.add(Cell { combo: 0, datapoint: 2 }, observed(None, 9.0, 1.0));
+        assert_eq!((evidence.mean_cost(0), evidence.unknown_costs()), (Some(dollars(3.0)), 1));
+        let text = serde_json::to_string(&unknown).unwrap();
+        assert_eq!(text, r#"{"score":1.0,"cost":null,"paid":0.0,"latency":1.0}"#);
+        assert_eq!(serde_json::from_str::<Observation>(&text).unwrap(), unknown);
     }
 }

@@ -33,9 +33,12 @@ pub struct SearchOutcome {
     pub cells: usize,
     /// Number of cells of the space.
     pub cells_of: usize,
-    /// Cost of the search.
-    #[serde(with = "crate::money::dollars")]
-    pub spent: NanoDollars,
+    /// Cost of the search, as far as known; absent if nothing is known.
+    #[serde(default, with = "crate::money::optional_dollars")]
+    pub spent: Option<NanoDollars>,
+    /// Number of evaluated cells whose cost is unknown.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unknown_costs: usize,
     /// Cost avoided because equal calls shared a response.
     #[serde(default, with = "crate::money::dollars")]
     pub saved: NanoDollars,
@@ -61,9 +64,9 @@ pub struct RankedCombination {
     pub n: usize,
     /// Number of cells that errored.
     pub errors: usize,
-    /// Mean cost of a cell.
-    #[serde(with = "crate::money::dollars")]
-    pub cost: NanoDollars,
+    /// Mean cost of a cell; absent if it is unknown.
+    #[serde(default, with = "crate::money::optional_dollars")]
+    pub cost: Option<NanoDollars>,
     /// Mean latency of a cell in seconds.
     pub latency: f64,
     /// Whether it was eliminated.
@@ -97,9 +100,21 @@ impl SearchOutcome {
             cells: evidence.cells(),
             cells_of: space.cells(),
             spent: evidence.spent(),
+            unknown_costs: evidence.unknown_costs(),
             saved: evidence.saved(),
         }
     }
+
+    /// Adds the cost of trials that are not among the evaluated cells.
+    pub fn add_cost(&mut self, cost: NanoDollars) {
+        if !cost.is_zero() {
+            self.spent = Some(self.spent.unwrap_or_default().saturating_add(cost));
+        }
+    }
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Ranks all evaluated combinations by mean; eliminated ones come after the others.
@@ -161,7 +176,7 @@ impl RankedCombination {
             score: mean(cells().filter_map(score).sum()),
             n,
             errors,
-            cost: evidence.mean_cost(combo).unwrap_or_default(),
+            cost: evidence.mean_cost(combo),
             latency: evidence.mean_latency(combo).unwrap_or(0.0),
             eliminated,
             over_cost_limit,
@@ -204,12 +219,15 @@ fn pareto_front(evidence: &Evidence, ranking: &[RankedCombination]) -> Vec<usize
         let share = ranked.n as f64 / (ranked.n + ranked.errors) as f64;
         let is_error_prone = winner::is_error_prone(evidence, ranked.combo);
         let score = if is_error_prone { score * share } else { score };
-        Some((ranked.combo, [score, -model_dollars(ranked.cost), -ranked.latency]))
+        let cost = ranked.cost.map(|cost| -model_dollars(cost));
+        Some((ranked.combo, [Some(score), cost, Some(-ranked.latency)]))
     };
-    let points: Vec<(usize, [f64; 3])> = ranking.iter().filter_map(point).collect();
-    let beats = |one: &[f64; 3], two: &[f64; 3]| {
+    let points: Vec<(usize, [Option<f64>; 3])> = ranking.iter().filter_map(point).collect();
+    let beats = |one: &[Option<f64>; 3], two: &[Option<f64>; 3]| {
         let pairs = || one.iter().zip(two);
-        pairs().all(|(one, two)| one >= two) && pairs().any(|(one, two)| one > two)
+        // A known cost is neither less nor more than an unknown one.
+        let is_comparable = pairs().all(|(one, two)| one.is_some() == two.is_some());
+        is_comparable && pairs().all(|(one, two)| one >= two) && pairs().any(|(one, two)| one > two)
     };
     let kept = points.iter().filter(|(_, own)| !points.iter().any(|(_, other)| beats(other, own)));
     let mut front: Vec<usize> = kept.map(|(combo, _)| *combo).collect();
@@ -248,7 +266,7 @@ mod tests {
         // Clopper and Pearson's interval for 2 of 2: 0.025^(1/2).
         let [low, high] = outcome.ranking[2].interval.unwrap();
         assert!((low - 0.158_114).abs() < 1e-5 && (high - 1.0).abs() < 1e-9, "{low} {high}");
-        assert_eq!((outcome.cells, outcome.cells_of, outcome.spent), (9, 20, dollars(9.0)));
+        assert_eq!((outcome.cells, outcome.cells_of, outcome.spent), (9, 20, Some(dollars(9.0))));
         let text = serde_json::to_string(&outcome).unwrap();
         let read: SearchOutcome = serde_json::from_str(&text).unwrap();
         assert_eq!((read.winner, read.ranking[2].combo, read.cells), (3, 1, 9));
@@ -268,7 +286,7 @@ mod tests {
         old["spent"] = 0.300_000_000_000_000_04.into();
         old.as_object_mut().unwrap().remove("saved");
         let read: SearchOutcome = serde_json::from_value(old).unwrap();
-        assert_eq!((read.spent, read.saved), (dollars(0.3), NanoDollars(0)));
+        assert_eq!((read.spent, read.saved), (Some(dollars(0.3)), NanoDollars(0)));
     }
 
     #[test]
@@ -303,11 +321,35 @@ mod tests {
         let cells = [(0.9, 3.0, 3.0), (0.5, 1.0, 3.0), (0.8, 4.0, 3.0), (0.1, 5.0, 1.0)];
         for (combo, (score, cost, latency)) in cells.into_iter().enumerate() {
             let cost = dollars(cost);
-            let observation = Observation { score: Some(score), cost, paid: cost, latency };
+            let observation =
+                Observation { score: Some(score), cost: Some(cost), paid: cost, latency };
             evidence.add(Cell { combo, datapoint: 0 }, observation);
         }
         evidence.add(Cell { combo: 4, datapoint: 0 }, Observation::default());
         let outcome = SearchOutcome::new(&space, &evidence, "some", choice(0), None, &[]);
         assert_eq!(outcome.front, [0, 1, 3]);
+    }
+
+    #[test]
+    fn unknown_costs_are_not_cheap() {
+        let space = space(3, 1);
+        let mut evidence = Evidence::new(&space, Objective::default());
+        let cells = [(0.9, Some(3.0), 3.0), (0.5, None, 4.0), (0.4, None, 5.0)];
+        for (combo, (score, cost, latency)) in cells.into_iter().enumerate() {
+            let cost = cost.map(dollars);
+            let paid = cost.unwrap_or_default();
+            let observation = Observation { score: Some(score), cost, paid, latency };
+            evidence.add(Cell { combo, datapoint: 0 }, observation);
+        }
+        let outcome = SearchOutcome::new(&space, &evidence, "some", choice(0), None, &[]);
+        assert_eq!(
+            outcome.front,
+            [0, 1],
+            "the third is worse than the second in all known respects"
+        );
+        assert_eq!((outcome.ranking[1].cost, outcome.unknown_costs), (None, 2));
+        assert_eq!(outcome.spent, Some(dollars(3.0)));
+        let json = serde_json::to_value(&outcome).unwrap();
+        assert_eq!((&json["ranking"][1]["cost"], &json["unknown_costs"]), (&().into(), &2.into()));
     }
 }

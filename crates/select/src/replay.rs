@@ -106,7 +106,7 @@ mod tests {
     fn winner_is_the_best_within_the_cost_limit() {
         let space = space(3, 10);
         let observe = |cell: Cell| Observation {
-            cost: dollars(1.0 + cell.combo as f64),
+            cost: Some(dollars(1.0 + cell.combo as f64)),
             ..observed(Some(0.1 * cell.combo as f64))
         };
         let under = |amount: f64, name: &str| {
@@ -147,14 +147,14 @@ mod tests {
         let space = space(2, 4);
         let observe = |cell: Cell| Observation {
             score: Some(if cell.combo == 0 { f64::NAN } else { 0.1 }),
-            cost: NanoDollars(-1),
+            cost: Some(NanoDollars(-1)),
             paid: NanoDollars(i64::MIN),
             latency: -1.0,
         };
         let mut selector = BruteForce::new(&space, 1);
         let budget = SearchBudget::default();
         let outcome = replay(&space, &mut selector, observe, Objective::default(), budget).unwrap();
-        assert_eq!((outcome.winner, outcome.spent), (1, NanoDollars(0)));
+        assert_eq!((outcome.winner, outcome.spent), (1, Some(NanoDollars(0))));
         assert_eq!(outcome.ranking[1].errors, 4);
     }
 

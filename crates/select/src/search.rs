@@ -243,7 +243,10 @@ impl<'a> SearchState<'a> {
         let mut outcome =
             SearchOutcome::new(space, evidence, selector, choice, stopped, eliminations);
         // Prior cells that were not requested again were paid for as well.
-        self.prior.values().for_each(|observation| outcome.spent += observation.paid);
+        for observation in self.prior.values() {
+            outcome.add_cost(observation.paid);
+            outcome.unknown_costs += usize::from(observation.cost.is_none());
+        }
         Ok(Box::new(outcome))
     }
 }
@@ -255,7 +258,7 @@ pub(crate) fn sanitize(observation: Observation) -> Observation {
     let Observation { score, cost, paid, latency } = observation;
     Observation {
         score: score.filter(|score| score.is_finite()),
-        cost: cost.max(NanoDollars::default()),
+        cost: cost.map(|cost| cost.max(NanoDollars::default())),
         paid: paid.max(NanoDollars::default()),
         latency: if latency.is_finite() { latency.max(0.0) } else { 0.0 },
     }

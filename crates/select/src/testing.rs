@@ -29,7 +29,7 @@ pub(crate) fn grid(sizes: &[usize], datapoints: usize) -> Space {
 
 /// An observation that costs a dollar and takes a second.
 pub(crate) fn observed(score: Option<f64>) -> Observation {
-    Observation { score, cost: dollars(1.0), paid: dollars(1.0), latency: 1.0 }
+    Observation { score, cost: Some(dollars(1.0)), paid: dollars(1.0), latency: 1.0 }
 }
 
 /// Evidence with these scores for the first datapoints of each combination.
@@ -111,7 +111,8 @@ impl<F: Fn(Cell) -> Option<f64> + Send + Sync> Evaluate for OutOfOrder<F> {
         }
         self.running.fetch_sub(1, Ordering::Relaxed);
         let cost = (self.cost)(cell);
-        let observation = Observation { cost, paid: cost, ..observed((self.score)(cell)) };
+        let observation =
+            Observation { cost: Some(cost), paid: cost, ..observed((self.score)(cell)) };
         self.observed.lock().unwrap().push((cell, observation.clone()));
         Ok(observation)
     }

@@ -182,7 +182,8 @@ mod tests {
             let mut evidence = Evidence::new(&space, Objective::default());
             for (combo, (cost, latency)) in cells.into_iter().enumerate() {
                 let cost = dollars(cost);
-                let observation = Observation { score: Some(0.5), cost, paid: cost, latency };
+                let observation =
+                    Observation { score: Some(0.5), cost: Some(cost), paid: cost, latency };
                 evidence.add(Cell { combo, datapoint: 0 }, observation);
             }
             assert_eq!(best(&evidence, 0..3), Some(winner));

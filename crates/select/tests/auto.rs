@@ -58,7 +58,10 @@ fn search_with(
                 for cell @ Cell { combo, datapoint } in round.cells {
                     let score = scores[combo][datapoint];
                     let cost = NanoDollars::from_dollars(costs[combo]).unwrap();
-                    evidence.add(cell, Observation { score, cost, paid: cost, latency: 1.0 });
+                    evidence.add(
+                        cell,
+                        Observation { score, cost: Some(cost), paid: cost, latency: 1.0 },
+                    );
                 }
             }
         }

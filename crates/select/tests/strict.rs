@@ -56,7 +56,7 @@ fn random_matrix(random: &mut ChaCha8Rng, missing: f64, graded: bool) -> Matrix 
 /// An observation that costs a dollar and takes a second.
 fn observation(score: Option<f64>) -> Observation {
     let cost = NanoDollars(1_000_000_000);
-    Observation { score, cost, paid: cost, latency: 1.0 }
+    Observation { score, cost: Some(cost), paid: cost, latency: 1.0 }
 }
 
 fn best(scores: &[Vec<f64>]) -> usize {

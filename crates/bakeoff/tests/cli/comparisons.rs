@@ -174,6 +174,10 @@ value = "ok"
 "#;
     let dir = TestDir::with_suite(suite);
     dir.run(&["run", "--quiet"]);
+    let targets = dir.summary()["targets"].clone();
+    assert!(targets[0]["cost_nanodollars"].as_i64() > Some(0), "{targets}");
+    assert_eq!(targets[1]["cost_nanodollars"], Value::Null);
+    assert_eq!(targets[1]["cases"][0]["cost_nanodollars"], Value::Null);
     let output = compare(&dir, &["last"]);
     assert_eq!(output.code, 0, "{}", output.transcript());
     let line = |text: &str, name: &str| {

@@ -110,6 +110,42 @@ fn best_of_81_combinations_is_found_within_the_budget() {
 }
 
 #[test]
+fn unknown_cost_is_a_dash_and_not_the_cheapest() {
+    let dir = TestDir::with_suite(
+        r#"
+[suite]
+name = "unknown-cost"
+[[target]]
+name = "agent"
+command = ["sh", "-c", "echo yes"]
+prompt = "{{ id }}"
+roles = ["solver"]
+[select.roles]
+solver = ["sim/a", "sim/b"]
+[cases]
+inline = [{ id = "a" }, { id = "b" }]
+[[check]]
+kind = "equals"
+value = "yes"
+"#,
+    );
+    let output = dir.run(&["select"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert!(output.stdout.contains("spent: –\n"), "{}", output.stdout);
+    assert!(
+        !output.stdout.contains("0.000000") && !output.stdout.contains("cheap"),
+        "{}",
+        output.stdout
+    );
+    let found = &selection(&dir)["selection"];
+    assert_eq!((&found["spent"], &found["unknown_costs"]), (&Value::Null, &4.into()));
+    assert_eq!(found["ranking"][0]["cost"], Value::Null);
+    let output = dir.run(&["select", "--max-cost", "1"]);
+    assert_eq!(output.code, 2, "{}", output.transcript());
+    assert!(output.stderr.contains("trial_cost_usd"), "{}", output.stderr);
+}
+
+#[test]
 fn result_does_not_depend_on_concurrency() {
     let outcomes: Vec<_> = ["1", "7", "200"]
         .iter()

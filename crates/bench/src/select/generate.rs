@@ -193,7 +193,7 @@ pub fn generate(kind: &MatrixKind, datapoints: usize, seed: u64) -> Result<Matri
             let is_outlier = kind.prices > 1.0 && rng.random::<f64>() < 0.01;
             let cost = if is_outlier { 30.0 * usual } else { usual };
             let cost = NanoDollars::from_dollars(cost).unwrap_or_default();
-            Observation { score, cost, paid: cost, latency: price * 1000.0 }
+            Observation { score, cost: Some(cost), paid: cost, latency: price * 1000.0 }
         });
         cells.push(row.collect());
     }

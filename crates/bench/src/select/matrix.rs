@@ -87,11 +87,10 @@ impl Matrix {
         let space = parse_space(&file.combos, columns)?;
         let cell = |row: usize, column: usize| {
             let cost = file.cost_usd[row][column].and_then(NanoDollars::from_dollars);
-            let cost = cost.unwrap_or_default();
             Observation {
                 score: file.score[row][column],
                 cost,
-                paid: cost,
+                paid: cost.unwrap_or_default(),
                 latency: file.latency_s[row][column].unwrap_or(0.0),
             }
         };
@@ -114,7 +113,7 @@ impl Matrix {
     /// Returns the cost of each combination over all datapoints, in dollars.
     pub fn costs(&self) -> Vec<f64> {
         let sum = |row: &Vec<Observation>| {
-            let costs = row.iter().map(|cell| cell.cost);
+            let costs = row.iter().filter_map(|cell| cell.cost);
             costs.fold(NanoDollars::default(), NanoDollars::saturating_add).as_dollars()
         };
         self.cells.iter().map(sum).collect()

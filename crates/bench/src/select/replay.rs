@@ -90,8 +90,11 @@ pub fn replay(
         sums.find_rate += f64::from(u8::from(regret <= EPSILON + 1e-9));
         sums.regret += regret;
         sums.cells += found.cells as f64;
-        sums.cost_share +=
-            if total_cost > 0.0 { found.spent.as_dollars() / total_cost } else { 0.0 };
+        sums.cost_share += if total_cost > 0.0 {
+            found.spent.unwrap_or_default().as_dollars() / total_cost
+        } else {
+            0.0
+        };
         sums.claimed += found.confidence.unwrap_or(0.0);
     }
     let count = sums.seeds.max(1) as f64;

@@ -84,7 +84,6 @@ impl Evaluate for CellEvaluator {
 /// Converts a result to an observation.
 fn observe(result: &TrialResult) -> Observation {
     let attempt = &result.attempt;
-    let cost = attempt.cost.unwrap_or_default();
     let score = match result.status {
         Status::Passed => Some(result.score.unwrap_or(1.0)),
         Status::Failed => Some(result.score.unwrap_or(0.0)),
@@ -92,9 +91,9 @@ fn observe(result: &TrialResult) -> Observation {
     };
     Observation {
         score,
-        cost,
+        cost: attempt.cost,
         // The cost of judges belongs to the search, not to the combination.
-        paid: NanoDollars(cost.0.saturating_sub(attempt.saved.0))
+        paid: NanoDollars(attempt.cost.unwrap_or_default().0.saturating_sub(attempt.saved.0))
             .saturating_add(attempt.judge_cost.unwrap_or_default()),
         latency: attempt.timing.latency_ms as f64 / 1e3,
     }

@@ -74,7 +74,7 @@ pub(super) async fn run_rounds(
     }
     let unobserved = *evaluator.unobserved.lock().unwrap_or_else(PoisonError::into_inner);
     let found = found.map(|mut found| {
-        found.spent += prior.lost.saturating_add(unobserved);
+        found.add_cost(prior.lost.saturating_add(unobserved));
         found
     });
     Ok((problem, found))

@@ -1,4 +1,4 @@
-//! SVG plot of score against cost.
+//! SVG plot of score against cost, or against latency if a cost is unknown.
 
 use bakeoff_select::{RankedCombination, SearchOutcome};
 use std::fmt::Write;
@@ -12,8 +12,8 @@ const LINE_HEIGHT: f64 = 18.0;
 /// Maximum number of entries in the list below the plot.
 const MAX_LISTED: usize = 20;
 
-/// Plots score against cost with intervals, the Pareto front and the winner. A list below names the
-/// combinations of the front.
+/// Plots score against cost (against latency if a cost is unknown) with intervals, the Pareto front and the winner.
+/// A list below names the combinations of the front.
 pub fn selection_svg(selection: &SearchOutcome, title: &str) -> String {
     let shown: Vec<&RankedCombination> =
         selection.ranking.iter().filter(|ranked| ranked.score.is_some()).collect();
@@ -24,15 +24,77 @@ pub fn selection_svg(selection: &SearchOutcome, title: &str) -> String {
             selection.front.contains(&ranked.combo) || ranked.combo == selection.winner
         })
         .collect();
-    front.sort_by_key(|ranked| ranked.cost);
+    let measure = Measure::of(&shown);
+    front.sort_by(|one, two| measure.value(one).total_cmp(&measure.value(two)));
     let listed = &front[..front.len().min(MAX_LISTED)];
-    let across = Axis::cost(&shown, MARGIN[0], WIDTH - MARGIN[1]);
-    let up = Axis::score(&shown, HEIGHT - MARGIN[3], MARGIN[2]);
+    let axes = Axes {
+        measure,
+        across: Axis::measure(measure, &shown, MARGIN[0], WIDTH - MARGIN[1]),
+        up: Axis::score(&shown, HEIGHT - MARGIN[3], MARGIN[2]),
+    };
     let height = HEIGHT + LINE_HEIGHT * (listed.len() as f64 + 1.5);
     let mut svg = String::new();
     // Writing to a `String` cannot fail.
-    let _ = draw(&mut svg, title, height, (&across, &up), selection, &shown, listed);
+    let _ = draw(&mut svg, title, height, &axes, selection, &shown, listed);
     svg
+}
+
+/// Both axes of a plot.
+struct Axes {
+    measure: Measure,
+    across: Axis,
+    up: Axis,
+}
+
+impl Axes {
+    /// Returns the coordinates of a combination.
+    fn point(&self, ranked: &RankedCombination) -> (f64, f64) {
+        let score = ranked.score.unwrap_or_default();
+        (self.across.position(self.measure.value(ranked)), self.up.position(score))
+    }
+}
+
+/// Quantity of the horizontal axis.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Measure {
+    Cost,
+    Latency,
+}
+
+impl Measure {
+    /// Returns the cost, or the latency if a cost is unknown.
+    fn of(shown: &[&RankedCombination]) -> Measure {
+        let is_known = shown.iter().all(|ranked| ranked.cost.is_some());
+        if is_known { Measure::Cost } else { Measure::Latency }
+    }
+
+    fn value(self, ranked: &RankedCombination) -> f64 {
+        match self {
+            Measure::Cost => ranked.cost.unwrap_or_default().as_dollars(),
+            Measure::Latency => ranked.latency,
+        }
+    }
+
+    fn text(self, value: f64) -> String {
+        match self {
+            Measure::Cost => dollars(value),
+            Measure::Latency => seconds(value),
+        }
+    }
+}
+
+fn seconds(value: f64) -> String {
+    // At most three digits, without trailing zeros.
+    let text = format!("{value:.3}");
+    format!("{} s", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Describes the cost and the latency of a combination.
+fn expense(ranked: &RankedCombination) -> String {
+    match ranked.cost {
+        Some(cost) => format!("{} each, {:.2} s", dollars(cost.as_dollars()), ranked.latency),
+        None => format!("cost unknown, {:.2} s", ranked.latency),
+    }
 }
 
 /// Scale from values to coordinates.
@@ -52,12 +114,12 @@ impl Axis {
         self.from + share.clamp(0.0, 1.0) * (self.to - self.from)
     }
 
-    /// Returns the cost axis; logarithmic if the costs differ widely.
-    fn cost(shown: &[&RankedCombination], from: f64, to: f64) -> Axis {
-        let costs = || shown.iter().map(|ranked| ranked.cost.as_dollars());
-        let high = costs().fold(0.0, f64::max);
-        let low = costs().filter(|cost| *cost > 0.0).fold(high, f64::min);
-        let log = low > 0.0 && high > 8.0 * low && costs().all(|cost| cost > 0.0);
+    /// Returns the horizontal axis; logarithmic if the values differ widely.
+    fn measure(measure: Measure, shown: &[&RankedCombination], from: f64, to: f64) -> Axis {
+        let values = || shown.iter().map(|ranked| measure.value(ranked));
+        let high = values().fold(0.0, f64::max);
+        let low = values().filter(|value| *value > 0.0).fold(high, f64::min);
+        let log = low > 0.0 && high > 8.0 * low && values().all(|value| value > 0.0);
         if log {
             let (low, high) = (low / 1.2, high * 1.2);
             let first = low.log10().floor() as i32;
@@ -144,7 +206,7 @@ fn draw(
     svg: &mut String,
     title: &str,
     height: f64,
-    (across, up): (&Axis, &Axis),
+    plot: &Axes,
     selection: &SearchOutcome,
     shown: &[&RankedCombination],
     listed: &[&RankedCombination],
@@ -163,14 +225,11 @@ fn draw(
         "<text x=\"{left}\" y=\"46\">green: chosen · blue: no other is better, cheaper and faster \
          at once · pale: eliminated · bars: 95 % intervals</text>"
     )?;
-    axes(svg, across, up)?;
+    axes(svg, plot)?;
     let points: Vec<String> = (listed.iter())
         .filter(|ranked| selection.front.contains(&ranked.combo))
         .map(|ranked| {
-            let (x, y) = (
-                across.position(ranked.cost.as_dollars()),
-                up.position(ranked.score.unwrap_or_default()),
-            );
+            let (x, y) = plot.point(ranked);
             format!("{x:.1},{y:.1}")
         })
         .collect();
@@ -187,10 +246,10 @@ fn draw(
     for ranked in order {
         let (_, class, radius) = kind(ranked);
         let score = ranked.score.unwrap_or_default();
-        let (x, y) = (across.position(ranked.cost.as_dollars()), up.position(score));
+        let (x, y) = plot.point(ranked);
         writeln!(svg, "<g class=\"{class}\">")?;
         if let Some([low, high]) = bounds(ranked) {
-            let (low, high) = (up.position(low), up.position(high));
+            let (low, high) = (plot.up.position(low), plot.up.position(high));
             writeln!(
                 svg,
                 "<line class=\"interval\" x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" \
@@ -200,18 +259,14 @@ fn draw(
         writeln!(
             svg,
             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"><title>{}: {score:.3} on {} cells, \
-             {} each, {:.2} s</title></circle></g>",
+             {}</title></circle></g>",
             escaped(&ranked.name),
             ranked.n,
-            dollars(ranked.cost.as_dollars()),
-            ranked.latency,
+            expense(ranked),
         )?;
     }
     for (index, ranked) in listed.iter().enumerate() {
-        let (x, y) = (
-            across.position(ranked.cost.as_dollars()),
-            up.position(ranked.score.unwrap_or_default()),
-        );
+        let (x, y) = plot.point(ranked);
         writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 8.0, y - 6.0, index + 1)?;
         let best = if ranked.combo == selection.winner { ", chosen" } else { "" };
         writeln!(
@@ -221,13 +276,13 @@ fn draw(
             index + 1,
             escaped(&ranked.name),
             ranked.score.unwrap_or_default(),
-            dollars(ranked.cost.as_dollars()),
+            plot.measure.text(plot.measure.value(ranked)),
         )?;
     }
     writeln!(svg, "</svg>")
 }
 
-fn axes(svg: &mut String, across: &Axis, up: &Axis) -> std::fmt::Result {
+fn axes(svg: &mut String, Axes { measure, across, up }: &Axes) -> std::fmt::Result {
     for tick in &across.ticks {
         let (x, y) = (across.position(*tick), up.from);
         writeln!(
@@ -236,7 +291,7 @@ fn axes(svg: &mut String, across: &Axis, up: &Axis) -> std::fmt::Result {
              <text x=\"{x:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
             up.to,
             y + 18.0,
-            dollars(*tick),
+            measure.text(*tick),
         )?;
     }
     for tick in &up.ticks {
@@ -254,8 +309,12 @@ fn axes(svg: &mut String, across: &Axis, up: &Axis) -> std::fmt::Result {
     let middle = (across.from + across.to) / 2.0;
     writeln!(
         svg,
-        "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">cost of a task</text>",
-        up.from + 40.0
+        "<text x=\"{middle:.1}\" y=\"{:.1}\" text-anchor=\"middle\">{}</text>",
+        up.from + 40.0,
+        match measure {
+            Measure::Cost => "cost of a task",
+            Measure::Latency => "latency of a task",
+        }
     )?;
     let middle = (up.from + up.to) / 2.0;
     writeln!(
@@ -307,7 +366,7 @@ mod tests {
         assert_eq!(elements(&selection_svg(&found, "")).first().unwrap(), "svg");
         let mut found = selection();
         for (ranked, cost) in found.ranking.iter_mut().zip([0, 0, 1]) {
-            ranked.cost = bakeoff_core::NanoDollars(cost);
+            ranked.cost = Some(bakeoff_core::NanoDollars(cost));
             ranked.interval = None;
         }
         let svg = selection_svg(&found, "x");
@@ -318,13 +377,25 @@ mod tests {
     fn widely_differing_costs_use_a_logarithmic_axis() {
         let mut found = selection();
         for (ranked, cost) in found.ranking.iter_mut().zip([1_000_000, 10_000_000, 100_000_000]) {
-            ranked.cost = bakeoff_core::NanoDollars(cost);
+            ranked.cost = Some(bakeoff_core::NanoDollars(cost));
         }
         let shown: Vec<&RankedCombination> = found.ranking.iter().collect();
-        let axis = Axis::cost(&shown, 0.0, 100.0);
+        let axis = Axis::measure(Measure::Cost, &shown, 0.0, 100.0);
         assert!(axis.log);
         let near = |cost: f64, position: f64| (axis.position(cost) - position).abs() < 1e-9;
         assert!(near(0.01, 50.0) && axis.ticks.contains(&0.05), "{:?}", axis.ticks);
+    }
+
+    #[test]
+    fn unknown_cost_turns_the_axis_into_latency() {
+        let mut found = selection();
+        found.ranking[0].cost = None;
+        let svg = selection_svg(&found, "x");
+        assert!(svg.contains("latency of a task") && !svg.contains("cost of a task"), "{svg}");
+        assert!(
+            svg.contains("cost unknown, 1.50 s") && svg.contains("1.5 s each, chosen"),
+            "{svg}"
+        );
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Ranking table of a search and the notes below it.
 
+use bakeoff_core::NanoDollars;
 use bakeoff_select::{RankedCombination, SearchLimit, SearchOutcome};
 use comfy_table::{CellAlignment, Table, presets};
 
@@ -42,7 +43,7 @@ pub fn ranking_table(
                 .map_or_else(|| "–".to_owned(), |[low, high]| format!("{low:.3} – {high:.3}")),
             ranked.n.to_string(),
             if ranked.errors > 0 { ranked.errors.to_string() } else { String::new() },
-            format!("{:.6}", ranked.cost.as_dollars()),
+            ranked.cost.map_or_else(|| "–".to_owned(), |cost| format!("{:.6}", cost.as_dollars())),
             format!("{:.2}", ranked.latency),
             marks.join(", "),
         ];
@@ -77,11 +78,11 @@ pub fn selection_notes(selection: &SearchOutcome) -> Vec<String> {
     let mut notes =
         vec![format!("best: {name}{confidence}"), format!("reason: {}", selection.reason)];
     notes.push(format!(
-        "cells: {} of {} ({:.0} %); spent: ${:.6}",
+        "cells: {} of {} ({:.0} %); spent: {}",
         selection.cells,
         selection.cells_of,
         100.0 * selection.cells as f64 / selection.cells_of.max(1) as f64,
-        selection.spent.as_dollars(),
+        search_cost(selection.spent, selection.unknown_costs),
     ));
     if selection.saved.0 > 0 {
         notes.push(format!("shared answers saved: ${:.6}", selection.saved.as_dollars()));
@@ -97,6 +98,17 @@ pub fn selection_notes(selection: &SearchOutcome) -> Vec<String> {
     notes
 }
 
+/// Formats the cost of a search of which the cost of some cells may be unknown.
+pub fn search_cost(known: Option<NanoDollars>, unknown_cells: usize) -> String {
+    let Some(known) = known else { return "–".to_owned() };
+    let amount = format!("${:.6}", known.as_dollars());
+    match unknown_cells {
+        0 => amount,
+        1 => format!("≥ {amount} (the cost of 1 cell is unknown)"),
+        cells => format!("≥ {amount} (the cost of {cells} cells is unknown)"),
+    }
+}
+
 /// Rounds a probability down, so that it is not rounded up to certainty.
 fn round_down(probability: f64) -> f64 {
     (probability * 1000.0).floor() / 1000.0
@@ -105,7 +117,6 @@ fn round_down(probability: f64) -> f64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use bakeoff_core::NanoDollars;
     use bakeoff_select::Elimination;
 
     fn ranked(combo: usize, score: f64, eliminated: bool) -> RankedCombination {
@@ -117,7 +128,7 @@ pub(super) mod tests {
             score: Some(score),
             n: 40 - combo,
             errors: combo % 2,
-            cost: NanoDollars(1_000_000 * (combo as i64 + 1)),
+            cost: Some(NanoDollars(1_000_000 * (combo as i64 + 1))),
             latency: 1.5,
             eliminated,
             over_cost_limit: false,
@@ -135,7 +146,8 @@ pub(super) mod tests {
             eliminations: vec![Elimination { combo: 2, after_cells: 30, by: Some(1) }],
             cells: 117,
             cells_of: 600,
-            spent: NanoDollars(500_000_000),
+            spent: Some(NanoDollars(500_000_000)),
+            unknown_costs: 0,
             saved: NanoDollars(125_000_000),
             front: vec![0, 1],
         }
@@ -158,6 +170,21 @@ pub(super) mod tests {
         shared answers saved: $0.125000
         1 combination eliminated; see selection.json for details
         budget exhausted; a larger budget may change the result
+        "#);
+        let cost = |known, unknown| search_cost(known, unknown);
+        assert_eq!(
+            (cost(Some(NanoDollars(0)), 0).as_str(), cost(None, 3).as_str()),
+            ("$0.000000", "–")
+        );
+        assert_eq!(
+            cost(Some(NanoDollars(1_000_000)), 3),
+            "≥ $0.001000 (the cost of 3 cells is unknown)"
+        );
+        let mut unknown = found.ranking[..1].to_vec();
+        unknown[0].cost = None;
+        insta::assert_snapshot!(ranking_table(&unknown, None, &[], 1), @r#"
+           combination                score  95 % interval  cells  errors  $ per task  seconds
+        1  planner=m1 + solver=large  0.800  0.700 – 0.900     39       1           –     1.50
         "#);
         let mut weighted = found.ranking.clone();
         weighted[0].mean = Some(0.7);

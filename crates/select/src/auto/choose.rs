@@ -15,8 +15,13 @@ impl Auto {
         let is_complete = |arm: usize| self.table.depth(arm) == self.table.total();
         let mut choice = (leader, 0.0);
         for arm in (0..self.table.arms()).filter(|&arm| arm != leader) {
-            let cost = self.cost(arm);
-            if cost < MAX_COST_RATIO * self.cost(leader) && cost < self.cost(choice.0) {
+            let is_cheaper =
+                |ratio: f64, than: usize| match (self.table.cost(arm), self.table.cost(than)) {
+                    (Some(cost), Some(other)) => cost < ratio * other,
+                    // An unknown cost is neither less nor more than another.
+                    _ => false,
+                };
+            if is_cheaper(MAX_COST_RATIO, leader) && is_cheaper(1.0, choice.0) {
                 // If both are evaluated completely, only a tie is as good.
                 let worse = rivals.worse(arm, is_complete(arm) && is_complete(leader));
                 if any_better + worse <= alpha {

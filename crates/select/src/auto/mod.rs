@@ -173,9 +173,10 @@ impl Auto {
         (!targets.is_empty()).then_some(targets)
     }
 
-    /// Cost of a combination's cell in dollars; never quite 0, since gains are divided by it.
+    /// Cost of a combination's cell in dollars, that of the others if it is unknown; never quite 0, since gains are
+    /// divided by it.
     fn cost(&self, arm: usize) -> f64 {
-        self.table.cost(arm).max(1e-12)
+        self.table.cost(arm).unwrap_or_else(|| self.table.mean_cost().unwrap_or(1.0)).max(1e-12)
     }
 
     /// Fits the model and decides what to do; `None` if the model cannot be solved.

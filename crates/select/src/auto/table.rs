@@ -44,9 +44,8 @@ impl ScoreTable {
             while self.rows[combo].len() < self.requested[combo] {
                 let cell = Cell { combo, datapoint: self.order[self.rows[combo].len()] };
                 self.rows[combo].push(evidence.value(cell).unwrap_or(f64::NAN));
-                let cost =
-                    evidence.observation(cell).map(|observation| model_dollars(observation.cost));
-                self.costs[combo].push(cost.unwrap_or(0.0));
+                let cost = evidence.observation(cell).and_then(|observation| observation.cost);
+                self.costs[combo].extend(cost.map(model_dollars));
             }
         }
     }
@@ -97,13 +96,19 @@ impl ScoreTable {
         self.rows.iter().flatten().all(|value| value.is_nan())
     }
 
-    /// Returns the mean cost of a combination's cells, with outliers capped; 1 without cells.
-    pub(super) fn cost(&self, arm: usize) -> f64 {
+    /// Returns the mean over the combinations with a known cost; `None` if there is none.
+    pub(super) fn mean_cost(&self) -> Option<f64> {
+        let costs: Vec<f64> = (0..self.arms()).filter_map(|arm| self.cost(arm)).collect();
+        (!costs.is_empty()).then(|| costs.iter().sum::<f64>() / costs.len() as f64)
+    }
+
+    /// Returns the mean of a combination's known costs, with outliers capped; `None` if no cost is known.
+    pub(super) fn cost(&self, arm: usize) -> Option<f64> {
         let mut costs = self.costs[arm].clone();
         costs.sort_by(f64::total_cmp);
-        let Some(median) = costs.get(costs.len() / 2) else { return 1.0 };
+        let median = costs.get(costs.len() / 2)?;
         let cap = if *median > 0.0 { MAX_COST_RATIO * median } else { f64::INFINITY };
-        costs.iter().map(|cost| cost.min(cap)).sum::<f64>() / costs.len() as f64
+        Some(costs.iter().map(|cost| cost.min(cap)).sum::<f64>() / costs.len() as f64)
     }
 }
 
@@ -120,7 +125,7 @@ mod tests {
         let mut evidence = Evidence::new(&space, Objective::default());
         let observation = |score, cost| {
             let cost = dollars(cost);
-            Observation { score, cost, paid: cost, latency: 1.0 }
+            Observation { score, cost: Some(cost), paid: cost, latency: 1.0 }
         };
         evidence.add(Cell { combo: 0, datapoint: 1 }, observation(None, 2.0));
         let mut table = ScoreTable::in_order(&space);
@@ -132,6 +137,6 @@ mod tests {
         assert_eq!((table.depth(0), table.row(0)[0], table.row(0)[1].is_nan()), (3, 1.0, true));
         // A single error is not enough, and the outlier counts as five times the median.
         assert!(!table.is_error_prone(0) && (table.errored_share(0) - 1.0 / 3.0).abs() < 1e-9);
-        assert!((table.cost(0) - (1.0 + 2.0 + 10.0) / 3.0).abs() < 1e-9);
+        assert!((table.cost(0).unwrap() - (1.0 + 2.0 + 10.0) / 3.0).abs() < 1e-9);
     }
 }

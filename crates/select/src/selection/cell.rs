@@ -8,15 +8,15 @@ use std::time::Duration;
 
 /// Score of one combination on one datapoint, usually from 0 to 1.
 ///
-/// Cost is 0 unless set. Latency is measured from the call of the closure to the completion of its
+/// Cost is unknown unless set. Latency is measured from the call of the closure to the completion of its
 /// future unless set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct CellScore {
     /// The score.
     pub value: f64,
-    /// Cost at full price.
-    pub cost: NanoDollars,
+    /// Cost at full price, if known.
+    pub cost: Option<NanoDollars>,
     /// Amount paid, if it differs from the cost.
     pub paid: Option<NanoDollars>,
     /// Latency, if it differs from the measured one.
@@ -24,15 +24,15 @@ pub struct CellScore {
 }
 
 impl CellScore {
-    /// Creates a score without cost.
+    /// Creates a score of unknown cost.
     pub fn new(value: f64) -> CellScore {
-        CellScore { value, cost: NanoDollars::default(), paid: None, latency: None }
+        CellScore { value, cost: None, paid: None, latency: None }
     }
 
     /// Sets the cost of the evaluation at full price.
     #[must_use]
     pub fn cost(self, cost: NanoDollars) -> CellScore {
-        CellScore { cost, ..self }
+        CellScore { cost: Some(cost), ..self }
     }
 
     /// Sets the amount paid, if it differs from the cost: less for a cached response, more if a judge was
@@ -52,7 +52,7 @@ impl CellScore {
         Observation {
             score: Some(self.value),
             cost: self.cost,
-            paid: self.paid.unwrap_or(self.cost),
+            paid: self.paid.or(self.cost).unwrap_or_default(),
             latency: self.latency.unwrap_or(measured).as_secs_f64(),
         }
     }
@@ -77,20 +77,20 @@ impl From<bool> for CellScore {
 /// [`std::error::Error`] itself, which that conversion rules out.
 pub struct CellError {
     source: Box<dyn std::error::Error + Send + Sync>,
-    cost: NanoDollars,
+    cost: Option<NanoDollars>,
     is_fatal: bool,
 }
 
 impl CellError {
-    /// Creates an error without cost.
+    /// Creates an error of unknown cost.
     pub fn new(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> CellError {
-        CellError { source: source.into(), cost: NanoDollars::default(), is_fatal: false }
+        CellError { source: source.into(), cost: None, is_fatal: false }
     }
 
     /// Sets the cost of the failed evaluation.
     #[must_use]
     pub fn cost(self, cost: NanoDollars) -> CellError {
-        CellError { cost, ..self }
+        CellError { cost: Some(cost), ..self }
     }
 
     /// Ends the search with the best combination so far, for example because an account is out of quota.
@@ -111,7 +111,8 @@ impl CellError {
 
     pub(super) fn observation(&self, measured: Duration) -> Observation {
         let latency = measured.as_secs_f64();
-        Observation { score: None, cost: self.cost, paid: self.cost, latency }
+        let paid = self.cost.unwrap_or_default();
+        Observation { score: None, cost: self.cost, paid, latency }
     }
 }
 

@@ -20,7 +20,7 @@ pub struct SelectionResult {
     pub score: f64,
     /// Confidence that it is the best; absent if the method makes no such claim.
     pub confidence: Option<f64>,
-    /// Amount spent on the search.
+    /// Amount spent on the search, as far as known.
     pub spent: NanoDollars,
     /// Ranking, eliminations, Pareto front and the reason to stop. Combinations have numbers there, see
     /// [`SelectionResult::combination`].
@@ -31,7 +31,7 @@ pub struct SelectionResult {
 }
 
 impl SelectionResult {
-    /// Creates a result without cost, for tests of code that uses results. The ranking holds only the winner;
+    /// Creates a result of unknown cost, for tests of code that uses results. The ranking holds only the winner;
     /// set the other fields as needed.
     ///
     /// ```
@@ -52,7 +52,7 @@ impl SelectionResult {
             score: Some(score),
             n: 1,
             errors: 0,
-            cost: NanoDollars::default(),
+            cost: None,
             latency: 0.0,
             eliminated: false,
             over_cost_limit: false,
@@ -67,7 +67,8 @@ impl SelectionResult {
             eliminations: Vec::new(),
             cells: 1,
             cells_of: winner.space().cells(),
-            spent: NanoDollars::default(),
+            spent: None,
+            unknown_costs: 1,
             saved: NanoDollars::default(),
             front: vec![winner.number()],
         };
@@ -86,7 +87,7 @@ impl SelectionResult {
             // A winner without a score is an error of the search.
             score: ranked.and_then(|ranked| ranked.score).unwrap_or_default(),
             confidence: outcome.confidence,
-            spent: outcome.spent,
+            spent: outcome.spent.unwrap_or_default(),
             outcome,
             failures,
             space,
@@ -112,7 +113,7 @@ pub struct SelectionProgress {
     pub total_cells: usize,
     /// Eliminated combinations.
     pub eliminated: usize,
-    /// Amount spent.
+    /// Amount spent, as far as known.
     pub spent: NanoDollars,
     /// Best combination so far and its mean of the objective; absent while all cells errored.
     pub leader: Option<(Combination, f64)>,
@@ -131,7 +132,7 @@ impl SelectionProgress {
             cells: evidence.cells(),
             total_cells: space.cells(),
             eliminated: eliminations.len(),
-            spent: evidence.spent(),
+            spent: evidence.spent().unwrap_or_default(),
             leader,
         }
     }

@@ -75,7 +75,7 @@ async fn error_of_the_closure_is_missing_data_and_not_a_zero() {
     assert_eq!(&result.winner["solver"], "flaky");
     assert!((result.score - 0.8).abs() < 1e-12, "{}", result.score);
     let ranked = &result.outcome.ranking[0];
-    assert_eq!((ranked.n, ranked.errors, ranked.cost), (99, 1, NanoDollars(2)));
+    assert_eq!((ranked.n, ranked.errors, ranked.cost), (99, 1, Some(NanoDollars(2))));
     assert_eq!(result.spent, NanoDollars(199 * 2 + 5));
     let [failure] = &result.failures[..] else { panic!("{:?}", result.failures) };
     assert_eq!(failure.to_string(), "solver=flaky, datapoint 17: timed out");

@@ -3,7 +3,7 @@
 use crate::printer::count;
 use crate::progress::ProgressPrinter;
 use bakeoff_core::Event;
-use bakeoff_report::ranking_table;
+use bakeoff_report::{ranking_table, search_cost};
 use bakeoff_select::{SearchProgress, Space, rank_combinations};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::io::IsTerminal;
@@ -100,11 +100,11 @@ impl SearchDisplay {
         let ranking = rank_combinations(space, progress.evidence, progress.eliminations);
         let eliminated = progress.eliminations.len();
         let mut line = format!(
-            "round {}: {} of {}, ${:.6}",
+            "round {}: {} of {}, {}",
             progress.rounds,
             progress.evidence.cells(),
             count(space.cells() as u64, "cell"),
-            progress.evidence.spent(),
+            search_cost(progress.evidence.spent(), progress.evidence.unknown_costs()),
         );
         if eliminated > 0 {
             line.push_str(&format!(", {eliminated} eliminated"));
