@@ -49,6 +49,9 @@ pub struct CaseSummary {
     /// Probability that two trials disagree; absent with fewer than two trials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flake_rate: Option<f64>,
+    /// Share of the trials that must pass, if the case has its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pass_threshold: Option<f64>,
     /// Whether the verdict was reached before all trials were run; the pass rate is then biased.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stopped_early: bool,
@@ -91,6 +94,10 @@ impl TrueRate {
 /// Counts of one case. Sums are integers, so they do not depend on the order of trials.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CaseCounts {
+    /// Planned trials.
+    pub planned: u32,
+    /// Share of the trials that must pass, if the case has its own.
+    pub own_threshold: Option<f64>,
     /// Trials that passed.
     pub passed: u32,
     /// Trials that failed.
@@ -139,7 +146,6 @@ impl CaseCounts {
 pub struct CaseList {
     ids: Arc<CaseIds>,
     counts: Vec<CaseCounts>,
-    trials: u32,
     /// Status of each planned trial, case by case.
     statuses: Vec<Status>,
     /// Whether pass rates are shares of the planned trials.
@@ -147,15 +153,9 @@ pub struct CaseList {
 }
 
 impl CaseList {
-    /// Creates a list with one entry per id. Each case has `trials` planned trials; `statuses` has the
-    /// statuses of all trials, case by case.
-    pub fn new(
-        ids: Arc<CaseIds>,
-        counts: Vec<CaseCounts>,
-        trials: u32,
-        statuses: Vec<Status>,
-    ) -> CaseList {
-        CaseList { ids, counts, trials, statuses, has_planned_rates: false }
+    /// Creates a list with one entry per id. `statuses` has the statuses of all planned trials, case by case.
+    pub fn new(ids: Arc<CaseIds>, counts: Vec<CaseCounts>, statuses: Vec<Status>) -> CaseList {
+        CaseList { ids, counts, statuses, has_planned_rates: false }
     }
 
     /// Makes pass rates shares of the planned trials instead of the judged ones, as in FastSkill.
@@ -186,18 +186,19 @@ impl CaseList {
 
     /// Returns the summary of each case.
     pub fn iter(&self) -> impl Iterator<Item = CaseSummary> {
-        let statuses = self.statuses.chunks(self.trials.max(1) as usize);
-        let statuses = statuses.map(Some).chain(std::iter::repeat(None));
-        self.counts().zip(statuses).map(|((id, counts), statuses)| {
+        let mut rest = self.statuses.as_slice();
+        self.counts().map(move |(id, counts)| {
+            let statuses;
+            (statuses, rest) = rest.split_at(rest.len().min(counts.planned as usize));
             let counted = counts.counted();
-            let base = if self.has_planned_rates { self.trials } else { counted };
+            let base = if self.has_planned_rates { counts.planned } else { counted };
             let rate = f64::from(counts.passed) / f64::from(base);
             let mean = || counts.score_millionths as f64 / 1e6 / f64::from(counted);
             CaseSummary {
                 id: id.into(),
                 status: counts.shown_status(),
                 pass_count: counts.passed,
-                total_trials: self.trials,
+                total_trials: counts.planned,
                 pass_rate: (base > 0).then_some(rate),
                 counted,
                 errors: counts.errors,
@@ -208,10 +209,11 @@ impl CaseList {
                 cost_nanodollars: counts.cost,
                 interval: counts.interval,
                 flake_rate: counts.flake_rate,
+                pass_threshold: counts.own_threshold,
                 stopped_early: counts.stopped_early,
                 true_rate: counts.true_rate,
                 trials: (1..)
-                    .zip(statuses.unwrap_or_default())
+                    .zip(statuses)
                     .map(|(trial_id, status)| TrialStatus { trial_id, status: *status })
                     .collect(),
             }
@@ -241,17 +243,16 @@ impl<'de> Deserialize<'de> for CaseList {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<CaseList, A::Error> {
-                let (mut ids, mut counts, mut trials) = (Vec::new(), Vec::new(), 0);
+                let (mut ids, mut counts) = (Vec::new(), Vec::new());
                 let (mut statuses, mut has_planned_rates) = (Vec::new(), false);
                 while let Some(case) = list.next_element::<CaseSummary>()? {
                     has_planned_rates |= is_planned_rate(&case);
-                    trials = case.total_trials;
                     counts.push(counts_of(&case));
                     statuses.extend(case.trials.iter().map(|trial| trial.status));
                     ids.push(case.id);
                 }
                 let ids = Arc::new(ids.into_iter().collect());
-                Ok(CaseList { ids, counts, trials, statuses, has_planned_rates })
+                Ok(CaseList { ids, counts, statuses, has_planned_rates })
             }
         }
 
@@ -268,6 +269,8 @@ fn is_planned_rate(case: &CaseSummary) -> bool {
 fn counts_of(case: &CaseSummary) -> CaseCounts {
     let score = case.score.unwrap_or_default().clamp(0.0, 1.0) * f64::from(case.counted);
     CaseCounts {
+        planned: case.total_trials,
+        own_threshold: case.pass_threshold,
         passed: case.pass_count,
         failed: case.counted.saturating_sub(case.pass_count),
         errors: case.errors,
@@ -294,6 +297,8 @@ mod tests {
     fn case_list_survives_a_round_trip() {
         let counts = vec![
             CaseCounts {
+                planned: 4,
+                own_threshold: Some(0.5),
                 passed: 2,
                 failed: 1,
                 status: Some(Status::Passed),
@@ -305,29 +310,36 @@ mod tests {
                 flake_rate: Some(0.5),
                 ..CaseCounts::default()
             },
-            CaseCounts { errors: 1, true_rate: TrueRate::Below, ..CaseCounts::default() },
-            CaseCounts::default(),
+            CaseCounts {
+                planned: 2,
+                errors: 1,
+                true_rate: TrueRate::Below,
+                ..CaseCounts::default()
+            },
+            CaseCounts { planned: 1, ..CaseCounts::default() },
         ];
-        let statuses = [Status::Passed, Status::Passed, Status::Failed]
+        let statuses = [Status::Passed, Status::Passed, Status::Failed, Status::Skipped]
             .into_iter()
-            .chain([Status::Error, Status::Skipped, Status::Skipped])
-            .chain([Status::Skipped; 3])
+            .chain([Status::Error, Status::Skipped])
+            .chain([Status::Skipped])
             .collect();
         let ids: CaseIds = ["a", "b", "c"].into_iter().collect();
-        let list = CaseList::new(Arc::new(ids), counts, 3, statuses);
+        let list = CaseList::new(Arc::new(ids), counts, statuses);
         let json = serde_json::to_string(&list).unwrap();
         assert_eq!(serde_json::from_str::<CaseList>(&json).unwrap(), list);
         let shown: Vec<Status> = list.iter().map(|case| case.status).collect();
         assert_eq!(shown, [Status::Passed, Status::Error, Status::Skipped]);
-        assert!(json.contains(r#""total_trials":3,"pass_rate":0.6666666666666666"#), "{json}");
-        assert!(json.contains(r#""total_trials":3,"pass_rate":null"#), "{json}");
+        let trials: Vec<usize> = list.iter().map(|case| case.trials.len()).collect();
+        assert_eq!(trials, [4, 2, 1]);
+        assert!(json.contains(r#""total_trials":4,"pass_rate":0.6666666666666666"#), "{json}");
+        assert!(json.contains(r#""total_trials":2,"pass_rate":null"#), "{json}");
     }
 
     #[test]
     fn pass_rate_is_over_the_trials_that_ran_except_in_fastskill_projects() {
-        let counts = CaseCounts { passed: 2, errors: 1, ..CaseCounts::default() };
+        let counts = CaseCounts { planned: 8, passed: 2, errors: 1, ..CaseCounts::default() };
         let ids = Arc::new(["a"].into_iter().collect());
-        let list = CaseList::new(ids, vec![counts], 8, vec![Status::Passed; 2]);
+        let list = CaseList::new(ids, vec![counts], vec![Status::Passed; 2]);
         let rate = |list: &CaseList| list.iter().map(|case| case.pass_rate).next().flatten();
         assert_eq!(rate(&list), Some(1.0));
         let planned = list.with_planned_rates();

@@ -49,9 +49,9 @@ pub struct TargetSummary {
     pub failed: u64,
     /// Cases whose verdict depends on errored or skipped trials.
     pub inconclusive: u64,
-    /// Planned trials per case.
+    /// Planned trials of each case without its own number.
     pub trials_per_case: u32,
-    /// Share of trials that must pass in each case.
+    /// Share of trials that must pass in each case without its own threshold.
     pub pass_threshold: f64,
     /// Planned trials of all cases.
     pub total_trials: u64,

@@ -1,8 +1,9 @@
 //! Aggregation of trial results into a summary. Reads only [`TrialResult`]s, in any order.
 
 use crate::lane::TrialIndex;
-use crate::stopping::{self, CaseRule, TargetRule, TrialMark};
+use crate::stopping::{self, CaseRule, CaseRules, TargetRule, TrialMark};
 use crate::tally::TargetTrials;
+use crate::trial_plan::TrialPlan;
 use crate::verdict_rule::describe_run;
 use bakeoff_core::{
     Attempt, CaseIds, ErrorKind, NanoDollars, RunId, RunStats, SCHEMA_VERSION, Status, Summary,
@@ -20,10 +21,8 @@ pub struct RunCriteria {
     pub targets: Vec<(TargetName, bool)>,
     /// Ids of the cases, in the suite's order.
     pub cases: Arc<CaseIds>,
-    /// Planned trials of each case.
-    pub trials: u32,
-    /// Share of a case's trials that must pass.
-    pub threshold: Threshold,
+    /// Planned trials of each case, and the share of them that must pass.
+    pub plan: TrialPlan,
     /// Share of a target's cases that must pass; all when absent.
     pub suite_threshold: Option<Threshold>,
     /// Whether `suite_threshold` comes from `--ci` alone.
@@ -41,9 +40,10 @@ pub struct RunCriteria {
 }
 
 impl RunCriteria {
-    /// Returns the rule that decides about a case.
-    pub(crate) fn case_rule(&self) -> CaseRule {
-        CaseRule::new(self.trials, self.threshold, self.early_stop, self.risk().case)
+    /// Returns the rules that decide about the cases.
+    pub(crate) fn case_rules(&self) -> CaseRules {
+        let risk = self.risk().case;
+        CaseRules::new(self.plan.clone(), |rule| CaseRule::new(rule, self.early_stop, risk))
     }
 
     /// Returns the rule that decides about a target.
@@ -67,8 +67,8 @@ impl RunCriteria {
     pub fn position(&self, key: &TrialKey) -> Option<(usize, usize)> {
         let target = self.targets.iter().position(|(name, _)| *name == key.target)?;
         let case = self.cases.position(key.case.as_str())?;
-        let trial = key.trial.checked_sub(1).filter(|trial| *trial < self.trials)?;
-        Some((target, case * self.trials as usize + trial as usize))
+        let trial = self.plan.range(case).nth(key.trial.checked_sub(1)? as usize)?;
+        Some((target, trial))
     }
 }
 
@@ -160,8 +160,8 @@ impl TrialNumbers {
 impl Aggregate {
     /// Creates an aggregate without results.
     pub fn new(criteria: RunCriteria) -> Aggregate {
-        let trials = criteria.cases.len() * criteria.trials as usize;
-        let targets = vec![vec![TrialNumbers::default(); trials]; criteria.targets.len()];
+        let trials = vec![TrialNumbers::default(); criteria.plan.total()];
+        let targets = vec![trials; criteria.targets.len()];
         let outputs = vec![OutputCounts::default(); criteria.targets.len()];
         Aggregate { criteria, targets, outputs, spent: NanoDollars::default(), tokens: 0 }
     }
@@ -194,16 +194,13 @@ impl Aggregate {
 
     /// Returns the trials that passed or failed. Trials with errors are executed again.
     pub(crate) fn finished(&self) -> impl Iterator<Item = FinishedTrial> {
-        let trials = self.criteria.trials.max(1) as usize;
         self.targets.iter().enumerate().flat_map(move |(target, numbers)| {
-            numbers.iter().enumerate().filter_map(move |(number, numbers)| {
+            self.numbered(numbers).filter_map(move |(index, numbers)| {
                 let status = match numbers.mark {
                     TrialMark::Passed => Status::Passed,
                     TrialMark::Failed => Status::Failed,
                     TrialMark::Missing | TrialMark::Error => return None,
                 };
-                let trial = u32::try_from(number % trials).ok()?;
-                let index = TrialIndex { case: number / trials, trial };
                 Some(FinishedTrial { target, index, status })
             })
         })
@@ -211,19 +208,29 @@ impl Aggregate {
 
     /// Returns the planned trials that neither passed nor failed.
     pub(crate) fn unfinished(&self) -> Vec<TrialKey> {
-        let trials = self.criteria.trials.max(1) as usize;
         let of_target = |((target, _), numbers): (&(TargetName, bool), &Vec<TrialNumbers>)| {
-            let key = |(number, _)| {
-                let case = self.criteria.cases.get(number / trials)?.into();
-                let trial = u32::try_from(number % trials).ok()? + 1;
-                Some(TrialKey { target: target.clone(), case, trial })
+            let key = |(index, _): (TrialIndex, _)| {
+                let case = self.criteria.cases.get(index.case)?.into();
+                Some(TrialKey { target: target.clone(), case, trial: index.trial + 1 })
             };
-            let is_open = |(_, numbers): &(usize, &TrialNumbers)| {
+            let is_open = |(_, numbers): &(TrialIndex, &TrialNumbers)| {
                 matches!(numbers.mark, TrialMark::Missing | TrialMark::Error)
             };
-            numbers.iter().enumerate().filter(is_open).filter_map(key).collect::<Vec<_>>()
+            self.numbered(numbers).filter(is_open).filter_map(key).collect::<Vec<_>>()
         };
         self.criteria.targets.iter().zip(&self.targets).flat_map(of_target).collect()
+    }
+
+    /// Returns the trials of a target with their indices.
+    fn numbered<'a>(
+        &'a self,
+        trials: &'a [TrialNumbers],
+    ) -> impl Iterator<Item = (TrialIndex, &'a TrialNumbers)> {
+        self.criteria.plan.ranges().enumerate().flat_map(move |(case, range)| {
+            (0..)
+                .zip(&trials[range])
+                .map(move |(trial, numbers)| (TrialIndex { case, trial }, numbers))
+        })
     }
 
     /// Returns the cost and the tokens so far, including repeated executions of a trial.
@@ -233,11 +240,11 @@ impl Aggregate {
 
     /// Summarizes the results. `stats` has the times of the run; its other fields are filled in.
     pub fn summary(mut self, run_id: &RunId, suite: &str, mut stats: RunStats) -> Summary {
-        let (case_rule, target_rule) = (self.criteria.case_rule(), self.criteria.target_rule());
+        let (case_rules, target_rule) = (self.criteria.case_rules(), self.criteria.target_rule());
         let mut targets = Vec::with_capacity(self.targets.len());
         for (number, trials) in std::mem::take(&mut self.targets).into_iter().enumerate() {
             let table =
-                TargetTrials { criteria: &self.criteria, trials: &trials, case_rule: &case_rule };
+                TargetTrials { criteria: &self.criteria, trials: &trials, case_rules: &case_rules };
             targets.push(table.summary(number, &target_rule, &mut stats));
         }
         let verdict = targets
@@ -259,15 +266,16 @@ impl Aggregate {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial_plan::TrialRule;
     use bakeoff_core::{ErrorKind, TargetSummary, TrialError, TrialKey, WorkspaceFile};
     use std::collections::BTreeMap;
 
     fn criteria(trials: u32, threshold: &str, suite_threshold: Option<&str>) -> RunCriteria {
+        let rule = TrialRule { trials, threshold: threshold.parse().unwrap() };
         RunCriteria {
             targets: vec![("one".into(), true), ("other".into(), false)],
             cases: Arc::new(["a", "b"].into_iter().collect()),
-            trials,
-            threshold: threshold.parse().unwrap(),
+            plan: TrialPlan::uniform(rule, 2),
             suite_threshold: suite_threshold.map(|text| text.parse().unwrap()),
             is_ci_rule: false,
             min_score: None,

@@ -82,6 +82,12 @@ impl CaseSelection {
         CaseSelection { ids: Arc::new(ids), indices }
     }
 
+    /// Returns the position among the selected cases of a case of the suite.
+    pub(crate) fn position(&self, suite_index: usize) -> Option<usize> {
+        let Some(indices) = &self.indices else { return Some(suite_index) };
+        indices.binary_search(&u32::try_from(suite_index).ok()?).ok()
+    }
+
     /// Returns the index in the suite of a selected case.
     pub(crate) fn suite_index(&self, case: usize) -> usize {
         let index = self.indices.as_ref().and_then(|indices| indices.get(case));

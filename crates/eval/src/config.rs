@@ -27,10 +27,14 @@ pub struct RunConfig {
     pub out: PathBuf,
     /// Replaces the parts of the suite's budget that are given here.
     pub budget: Budget,
-    /// Replaces the suite's number of trials.
+    /// Replaces the suite's number of trials and those of its cases.
     pub trials: Option<u32>,
-    /// Replaces the suite's threshold.
+    /// Whether cases keep their own numbers of trials in spite of `trials`.
+    pub keeps_own_trials: bool,
+    /// Replaces the suite's threshold and those of its cases.
     pub threshold: Option<Threshold>,
+    /// Whether cases keep their own thresholds in spite of `threshold`.
+    pub keeps_own_threshold: bool,
     /// Share of a target's cases that must pass.
     pub suite_threshold: Option<Threshold>,
     /// Applies the threshold to the share of cases that pass.
@@ -76,6 +80,16 @@ impl RunConfig {
     /// Creates settings with the folder of all runs; everything else comes from the suite.
     pub fn new(out: impl Into<PathBuf>) -> RunConfig {
         RunConfig { out: out.into(), ..RunConfig::default() }
+    }
+
+    /// Whether all cases have the number of trials of these settings.
+    pub(crate) fn has_fixed_trials(&self) -> bool {
+        self.trials.is_some() && !self.keeps_own_trials
+    }
+
+    /// Whether all cases have the threshold of these settings.
+    pub(crate) fn has_fixed_threshold(&self) -> bool {
+        self.threshold.is_some() && !self.keeps_own_threshold
     }
 
     /// Applies these settings to a suite.

@@ -51,7 +51,7 @@ impl Dispatcher {
             TargetFeeder::new(suite, &context.client, FillRule::FOLLOW);
         let hungry_pool = Arc::new(Notify::new());
         pools.iter().for_each(|pool| pool.notify_when_hungry(&hungry_pool));
-        let lanes = suite.targets.iter().map(|_| Lane::new(rules.clone(), cases.ids.len()));
+        let lanes = suite.targets.iter().map(|_| Lane::new(rules.clone()));
         Ok(Dispatcher {
             lanes: lanes.collect(),
             feeder,

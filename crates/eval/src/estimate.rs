@@ -1,6 +1,7 @@
 //! Estimate of the tokens and cost of a run, without making a call.
 
 use crate::case_selection::{CaseSelection, select_cases};
+use crate::trial_plan::TrialPlan;
 use crate::{Error, RunConfig};
 use bakeoff_core::{NanoDollars, TargetName, Usage};
 use bakeoff_llm::ANSWER_TOKENS;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 pub struct Estimate {
     /// Number of cases.
     pub cases: u64,
-    /// Trials of each case.
+    /// Trials of each case without its own number.
     pub trials: u32,
     /// Estimates of the targets.
     pub targets: Vec<TargetEstimate>,
@@ -57,7 +58,9 @@ impl Estimate {
 /// Estimates a run of the whole suite, with four characters per token and 200 tokens per answer unless
 /// `max_tokens` is smaller.
 pub fn estimate(suite: &Suite) -> Estimate {
-    estimate_selection(suite, &CaseSelection::all(suite))
+    let cases = CaseSelection::all(suite);
+    let plan = TrialPlan::of_suite(suite, &RunConfig::default(), &cases);
+    estimate_selection(suite, &cases, &plan)
 }
 
 /// Estimates a run of the cases that these settings select, like [`estimate`].
@@ -67,13 +70,12 @@ pub fn estimate(suite: &Suite) -> Estimate {
 /// When the settings select no case.
 pub fn estimate_cases(suite: &Suite, config: &RunConfig) -> Result<Estimate, Error> {
     let cases = select_cases(suite, &config.case_filter())?;
-    Ok(estimate_selection(suite, &cases))
+    let plan = TrialPlan::of_suite(suite, config, &cases);
+    Ok(estimate_selection(suite, &cases, &plan))
 }
 
-fn estimate_selection(suite: &Suite, selection: &CaseSelection) -> Estimate {
-    let cases = selection.ids.len() as u64;
-    let trials = suite.settings.trials;
-    let total = cases * u64::from(trials);
+fn estimate_selection(suite: &Suite, selection: &CaseSelection, plan: &TrialPlan) -> Estimate {
+    let (cases, total) = (plan.cases() as u64, plan.total() as u64);
     // Combinations of a target have the same prompts, apart from the answers of earlier steps.
     let mut prompts: BTreeMap<&TargetName, Vec<u64>> = BTreeMap::new();
     let targets = suite
@@ -98,10 +100,10 @@ fn estimate_selection(suite: &Suite, selection: &CaseSelection) -> Estimate {
             };
             let tokens = prompts
                 .entry(target.base())
-                .or_insert_with(|| prompt_tokens(suite, selection, target));
+                .or_insert_with(|| prompt_tokens(suite, selection, plan, target));
             let calls = target.models().into_iter().zip(&*tokens);
             let estimates: Vec<_> =
-                calls.map(|(model, input)| estimate_calls(model, *input, trials, total)).collect();
+                calls.map(|(model, input)| estimate_calls(model, *input, total)).collect();
             let usage = estimates.iter().map(|(usage, _)| *usage).reduce(|mut sum, usage| {
                 sum += usage;
                 sum
@@ -112,21 +114,26 @@ fn estimate_selection(suite: &Suite, selection: &CaseSelection) -> Estimate {
             TargetEstimate { name, what, trials: total, usage, cost, is_lower_bound }
         })
         .collect();
-    Estimate { cases, trials, targets, judges: judge_calls(suite, selection) }
+    let (trials, judges) = (plan.default().trials, judge_calls(suite, selection, plan));
+    Estimate { cases, trials, targets, judges }
 }
 
 /// Returns the number of calls of each judge, without re-asking.
-fn judge_calls(suite: &Suite, selection: &CaseSelection) -> BTreeMap<String, u64> {
+fn judge_calls(
+    suite: &Suite,
+    selection: &CaseSelection,
+    plan: &TrialPlan,
+) -> BTreeMap<String, u64> {
     let mut calls = BTreeMap::new();
     if suite.judges.is_empty() {
         return calls;
     }
-    for case in selection.cases(suite) {
+    for (case, trials) in planned_cases(suite, selection, plan) {
         let own = suite.case_checks(&case).unwrap_or_default();
         let checks = suite.checks.iter().chain(&own);
         for check in checks.filter(|check| check.applies_to_tags(&case.tags)) {
             let targets = suite.targets.iter().filter(|target| check.applies_to(target.base()));
-            let count = targets.count() as u64 * u64::from(suite.settings.trials);
+            let count = targets.count() as u64 * trials;
             for (judge, per_output) in &check.judge_calls {
                 *calls.entry(judge.clone()).or_default() += count * per_output;
             }
@@ -135,18 +142,21 @@ fn judge_calls(suite: &Suite, selection: &CaseSelection) -> BTreeMap<String, u64
     calls
 }
 
-/// Estimates all calls of a model; `input` is the number of prompt tokens over all cases.
-fn estimate_calls(
-    model: &ModelTarget,
-    input: u64,
-    trials: u32,
-    calls: u64,
-) -> (Usage, Option<NanoDollars>) {
-    let usage = Usage {
-        input: input * u64::from(trials),
-        output: calls * answer_tokens(model),
-        ..Usage::default()
-    };
+/// Returns the selected cases with their numbers of trials.
+fn planned_cases<'a>(
+    suite: &'a Suite,
+    selection: &'a CaseSelection,
+    plan: &'a TrialPlan,
+) -> impl Iterator<Item = (Case, u64)> {
+    selection.cases(suite).map(|case| {
+        let position = selection.position(case.index).unwrap_or_default();
+        (case, plan.rule(position).trials.into())
+    })
+}
+
+/// Estimates all calls of a model; `input` is the number of prompt tokens over all trials.
+fn estimate_calls(model: &ModelTarget, input: u64, calls: u64) -> (Usage, Option<NanoDollars>) {
+    let usage = Usage { input, output: calls * answer_tokens(model), ..Usage::default() };
     // Some prices depend on the length of the prompt, so a single call is priced.
     let calls = calls.max(1);
     let call = Usage {
@@ -164,10 +174,15 @@ fn answer_tokens(model: &ModelTarget) -> u64 {
     model.request.max_tokens.unwrap_or(ANSWER_TOKENS).min(ANSWER_TOKENS)
 }
 
-/// Returns the tokens of all cases' prompts for each model of a target. Prompts that cannot be rendered
+/// Returns the tokens of all trials' prompts for each model of a target. Prompts that cannot be rendered
 /// count as empty.
-fn prompt_tokens(suite: &Suite, selection: &CaseSelection, target: &Target) -> Vec<u64> {
-    let cases = || selection.cases(suite);
+fn prompt_tokens(
+    suite: &Suite,
+    selection: &CaseSelection,
+    plan: &TrialPlan,
+    target: &Target,
+) -> Vec<u64> {
+    let cases = || planned_cases(suite, selection, plan);
     let text_tokens = |text: String| (text.chars().count() as u64).div_ceil(4);
     let tokens = |templates: &[&Template], fields: &Value| -> u64 {
         let texts = templates.iter().filter_map(|template| template.render(fields).ok());
@@ -180,7 +195,9 @@ fn prompt_tokens(suite: &Suite, selection: &CaseSelection, target: &Target) -> V
         TargetKind::Program(_) | TargetKind::Service(_) => Vec::new(),
         TargetKind::Model(model) => {
             let templates: Vec<&Template> = model.system.iter().chain([&target.prompt]).collect();
-            let case_tokens = |case: Case| tokens(&templates, &case.fields) + history_tokens(&case);
+            let case_tokens = |(case, trials): (Case, u64)| {
+                trials * (tokens(&templates, &case.fields) + history_tokens(&case))
+            };
             vec![cases().map(case_tokens).sum()]
         }
         TargetKind::Chain(chain) => {
@@ -188,14 +205,14 @@ fn prompt_tokens(suite: &Suite, selection: &CaseSelection, target: &Target) -> V
             let answer = |step: &Arc<ChainStep>| "word".repeat(answer_tokens(&step.model) as usize);
             let answers: Vec<String> = chain.steps.iter().map(answer).collect();
             let mut sums = vec![0; chain.steps.len()];
-            for case in cases() {
+            for (case, trials) in cases() {
                 let known = chain.steps.iter().zip(&answers);
                 let known = known.map(|(step, answer)| (step.name.as_str(), answer.as_str()));
                 let fields = with_texts(&case.fields, known);
                 for (sum, step) in sums.iter_mut().zip(&chain.steps) {
                     let templates: Vec<&Template> =
                         step.model.system.iter().chain([&step.prompt]).collect();
-                    *sum += tokens(&templates, &fields);
+                    *sum += trials * tokens(&templates, &fields);
                 }
             }
             sums

@@ -4,7 +4,7 @@
 //! first trial of all cases before the second of any, so that verdicts form early. Only where a share of
 //! the cases may be enough, it completes case by case.
 
-use crate::stopping::{CaseProgress, CaseRule, TargetProgress, TargetRule, TrialMark};
+use crate::stopping::{CaseProgress, CaseRules, TargetProgress, TargetRule, TrialMark};
 use bakeoff_core::Status;
 use bakeoff_stats::Decision;
 use std::cmp::Reverse;
@@ -20,7 +20,7 @@ const MIN_FAILED_TRIALS: u64 = 20;
 /// Rules shared by all lanes of a run.
 #[derive(Debug, Clone)]
 pub(crate) struct LaneRules {
-    pub(crate) case: Arc<CaseRule>,
+    pub(crate) cases: Arc<CaseRules>,
     pub(crate) target: Arc<TargetRule>,
     /// Trials of a case that may run although an earlier one may make them unnecessary.
     pub(crate) lookahead: u32,
@@ -73,10 +73,11 @@ struct CaseSchedule {
 }
 
 impl Lane {
-    pub(crate) fn new(rules: LaneRules, cases: usize) -> Lane {
-        let trials = rules.case.trials() as usize;
+    pub(crate) fn new(rules: LaneRules) -> Lane {
+        let plan = rules.cases.plan();
+        let cases = plan.cases();
         let mut lane = Lane {
-            marks: vec![TrialMark::Missing; cases * trials],
+            marks: vec![TrialMark::Missing; plan.total()],
             cases: vec![CaseSchedule::default(); cases],
             ready: BinaryHeap::with_capacity(cases),
             progress: TargetProgress::default(),
@@ -149,9 +150,8 @@ impl Lane {
     }
 
     fn mark(&mut self, index: TrialIndex, status: Status) {
-        let trials = self.rules.case.trials() as usize;
-        let start = index.case * trials;
-        let Some(marks) = self.marks.get_mut(start..start + trials) else { return };
+        let range = self.rules.cases.plan().range(index.case);
+        let Some(marks) = self.marks.get_mut(range) else { return };
         let Some(mark) = marks.get_mut(index.trial as usize) else { return };
         *mark = match status {
             Status::Passed => TrialMark::Passed,
@@ -160,7 +160,7 @@ impl Lane {
             Status::Skipped => TrialMark::Missing,
         };
         let case = &mut self.cases[index.case];
-        case.progress.advance(&self.rules.case, marks);
+        case.progress.advance(self.rules.cases.of(index.case), marks);
         if case.progress.is_decided && self.end.is_none() {
             let decided = |case: usize| {
                 let progress = self.cases.get(case)?.progress;
@@ -174,12 +174,10 @@ impl Lane {
 
     /// Queues a case if one of its trials may start.
     fn queue_case(&mut self, case_index: usize) {
-        let trials = self.rules.case.trials();
+        let range = self.rules.cases.plan().range(case_index);
         let case = &mut self.cases[case_index];
-        let start = case_index * trials as usize;
-        while case.next < trials && self.marks[start + case.next as usize] != TrialMark::Missing {
-            case.next += 1;
-        }
+        let missing = self.marks[range].iter().skip(case.next as usize);
+        case.next += missing.take_while(|mark| **mark != TrialMark::Missing).count() as u32;
         let index = TrialIndex { case: case_index, trial: case.next };
         if !case.is_ready && self.can_start(index) {
             let case = &mut self.cases[case_index];
@@ -195,13 +193,13 @@ impl Lane {
     }
 
     fn is_missing(&self, index: TrialIndex) -> bool {
-        let offset = index.case * self.rules.case.trials() as usize + index.trial as usize;
-        self.marks.get(offset) == Some(&TrialMark::Missing)
+        let number = self.rules.cases.plan().range(index.case).nth(index.trial as usize);
+        number.is_some_and(|number| self.marks[number] == TrialMark::Missing)
     }
 
     fn can_start(&self, index: TrialIndex) -> bool {
         let progress = self.cases[index.case].progress;
-        index.trial < progress.startable(&self.rules.case, self.rules.lookahead)
+        index.trial < progress.startable(self.rules.cases.of(index.case), self.rules.lookahead)
     }
 
     fn index_at(&self, (first, second): QueuePosition) -> TrialIndex {
@@ -220,13 +218,21 @@ impl Lane {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stopping::CaseRule;
+    use crate::trial_plan::{TrialPlan, TrialRule};
     use Status::{Error, Failed, Passed};
     use bakeoff_suite::EarlyStop;
 
-    fn rules(trials: u32, threshold: &str, early: EarlyStop) -> LaneRules {
+    fn rules(cases: usize, trials: u32, threshold: &str, early: EarlyStop) -> LaneRules {
         let threshold = threshold.parse().unwrap();
+        let plan = TrialPlan::uniform(TrialRule { trials, threshold }, cases);
+        rules_of(plan, early)
+    }
+
+    fn rules_of(plan: TrialPlan, early: EarlyStop) -> LaneRules {
+        let threshold = plan.default().threshold;
         LaneRules {
-            case: Arc::new(CaseRule::new(trials, threshold, early, 0.05)),
+            cases: Arc::new(CaseRules::new(plan, |rule| CaseRule::new(rule, early, 0.05))),
             target: Arc::new(TargetRule::new(threshold)),
             lookahead: 1,
             max_error_rate: 0.1,
@@ -246,15 +252,34 @@ mod tests {
 
     #[test]
     fn first_trials_of_all_cases_precede_second_trials() {
-        let mut lane = Lane::new(rules(2, "1", EarlyStop::Off), 3);
+        let mut lane = Lane::new(rules(3, 2, "1", EarlyStop::Off));
         assert_eq!(lane.position(), Some((0, 0)));
         assert_eq!(taken(&mut lane), ["1.1", "2.1", "3.1", "1.2", "2.2", "3.2"]);
         assert_eq!(lane.position(), None);
     }
 
     #[test]
+    fn cases_have_their_own_numbers_of_trials() {
+        let rule = |trials| TrialRule { trials, threshold: "1".parse().unwrap() };
+        let plan = TrialPlan::uniform(rule(2), 4).with_own([(1, rule(1)), (2, rule(3))]);
+        let mut lane = Lane::new(rules_of(plan, EarlyStop::Off));
+        assert_eq!(taken(&mut lane), ["1.1", "2.1", "3.1", "4.1", "1.2", "3.2", "4.2", "3.3"]);
+    }
+
+    #[test]
+    fn own_threshold_decides_a_case() {
+        let rule = |threshold: &str| TrialRule { trials: 4, threshold: threshold.parse().unwrap() };
+        let plan = TrialPlan::uniform(rule("1"), 2).with_own([(1, rule("0.25"))]);
+        let mut lane = Lane::new(rules_of(plan, EarlyStop::Decided));
+        assert_eq!(taken(&mut lane), ["1.1", "2.1"], "one failure or one pass may decide");
+        lane.complete(index(1, 1), Passed);
+        lane.complete(index(2, 1), Passed);
+        assert_eq!(taken(&mut lane), ["1.2"], "the second case has passed");
+    }
+
+    #[test]
     fn restored_trials_are_not_started() {
-        let mut lane = Lane::new(rules(2, "1", EarlyStop::Off), 3);
+        let mut lane = Lane::new(rules(3, 2, "1", EarlyStop::Off));
         lane.restore(index(1, 1), Passed);
         lane.restore(index(3, 1), Failed);
         lane.restore(index(3, 2), Passed);
@@ -263,7 +288,7 @@ mod tests {
 
     #[test]
     fn decided_cases_start_no_more_trials() {
-        let mut lane = Lane::new(rules(5, "0.6", EarlyStop::Decided), 2);
+        let mut lane = Lane::new(rules(2, 5, "0.6", EarlyStop::Decided));
         assert_eq!(taken(&mut lane), ["1.1", "2.1", "1.2", "2.2", "1.3", "2.3"]);
         for trial in [3, 1, 2] {
             lane.complete(index(1, trial), Passed);
@@ -282,8 +307,9 @@ mod tests {
         let threshold = "0.8".parse().unwrap();
         let target = TargetRule::new(threshold).confident(50, 0.05, 3);
         let order = target.order().unwrap().to_vec();
-        let rules = LaneRules { target: Arc::new(target), ..rules(1, "1", EarlyStop::Confident) };
-        let mut lane = Lane::new(rules, 50);
+        let rules =
+            LaneRules { target: Arc::new(target), ..rules(50, 1, "1", EarlyStop::Confident) };
+        let mut lane = Lane::new(rules);
         for case in order.iter().take(15) {
             assert_eq!(lane.end(), None);
             let index = lane.take().unwrap();
@@ -296,8 +322,8 @@ mod tests {
     #[test]
     fn too_many_errors_end_the_lane() {
         let errors = |cases: usize, errors: usize, rate: f64| {
-            let rules = LaneRules { max_error_rate: rate, ..rules(1, "1", EarlyStop::Off) };
-            let mut lane = Lane::new(rules, cases);
+            let rules = rules(cases, 1, "1", EarlyStop::Off);
+            let mut lane = Lane::new(LaneRules { max_error_rate: rate, ..rules });
             for number in 0..errors + 1 {
                 let index = lane.take()?;
                 // One trial passes, so that not all trials end in errors.
@@ -310,7 +336,7 @@ mod tests {
         assert_eq!(errors(100, 99, 1.0), None, "a rate of 1 never stops");
         assert_eq!(errors(10, 5, 0.1), None, "five errors are tolerated");
         assert_eq!(errors(10, 6, 0.1), Some(LaneEnd::TooManyErrors));
-        let mut lane = Lane::new(rules(1, "1", EarlyStop::Off), 1000);
+        let mut lane = Lane::new(rules(1000, 1, "1", EarlyStop::Off));
         for _ in 0..20 {
             let index = lane.take().unwrap();
             lane.complete(index, Error);

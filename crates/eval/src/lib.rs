@@ -44,6 +44,7 @@ mod timestamp;
 mod trace;
 mod traffic_log;
 mod trial;
+mod trial_plan;
 mod trial_record;
 mod verdict_rule;
 mod warnings;
@@ -61,7 +62,10 @@ pub use journal_damage::{JOURNAL_DAMAGED, JournalDamage};
 pub use rescore::{RescoreInput, rescore};
 pub use resume::ResumeState;
 pub use run::{FinishedRun, Run};
-pub use run_file::{CasesRecord, ChosenRecord, Layout, RunFile, SelectRecord, SuiteRecord};
+pub use run_file::{
+    CasesRecord, ChosenRecord, Layout, OwnRuleRecord, RunFile, SelectRecord, SuiteRecord,
+};
 pub use search::{FinishedSearch, SearchOverrides, SearchRun, SelectionFile};
 pub use stopper::Stopper;
 pub use traffic_log::HttpCallback;
+pub use trial_plan::{TrialPlan, TrialRule};

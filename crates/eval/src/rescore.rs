@@ -15,6 +15,7 @@ use crate::timestamp::rfc3339;
 use crate::trace::Trace;
 use crate::traffic_log::TrafficLog;
 use crate::trial::TrialOutcome;
+use crate::trial_plan::TrialPlan;
 use crate::work_folder::WorkFolder;
 use bakeoff_core::{
     CaseIds, ErrorKind, Event, RunId, RunPlan, RunStats, SCHEMA_VERSION, TargetName, TrialError,
@@ -43,8 +44,8 @@ pub struct RescoreInput<I> {
     pub targets: Vec<TargetName>,
     /// Ids of its cases.
     pub cases: Arc<CaseIds>,
-    /// Trials of each case.
-    pub trials: u32,
+    /// Trials of its cases, and the share of them that must pass.
+    pub plan: TrialPlan,
     /// Its results.
     pub results: I,
 }
@@ -94,15 +95,16 @@ where
     I: Iterator<Item = Result<TrialResult, bakeoff_journal::Error>>,
 {
     let started = Instant::now();
-    let cases = input.cases.len() as u64;
-    let criteria = RunCriteria { cases: input.cases, trials: input.trials, ..run.criteria.clone() };
+    let (cases, trials) = (input.cases.len() as u64, input.plan.clone());
+    let total = trials.total() as u64 * run.criteria.targets.len() as u64;
+    let criteria = RunCriteria { cases: input.cases, plan: input.plan, ..run.criteria.clone() };
     let id = folder.id.clone();
     let file = RunFile::new(&run.suite, &run.config, &criteria, id.clone(), rfc3339(now));
     folder.write_run(&RunFile { scored_from: Some(input.run_id), ..file })?;
     let journal = Journal::create(&folder.journal())?;
     let case_files = CaseFiles::without_artifacts(&run.suite);
     let mut recorder = Recorder::new(journal, Aggregate::new(criteria), case_files, listen);
-    let plan = RunPlan { cases, ..run.plan() };
+    let plan = RunPlan { cases, trials: trials.default().trials, total, ..run.plan() };
     recorder.record(&Event::RunStarted { schema_version: SCHEMA_VERSION, run_id: id, plan })?;
     let traffic = TrafficLog::open(&folder)?;
     // No program runs, so the folder is never created.

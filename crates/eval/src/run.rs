@@ -12,8 +12,10 @@ use crate::lane::LaneRules;
 use crate::resume::ResumeState;
 use crate::run_file::RunFile;
 use crate::stopper::Stopper;
+use crate::trial_plan::TrialPlan;
 use crate::warnings::{check_roles, start_warnings, stopped_target_warnings};
 use bakeoff_core::{Event, ExitCode, RunId, RunPlan, Summary, TargetName, TrialKey, Verdict};
+use bakeoff_stats::Threshold;
 use bakeoff_suite::Suite;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
@@ -64,6 +66,11 @@ impl Run {
         &self.suite
     }
 
+    /// Returns the threshold of the command line, which replaces those of all cases.
+    pub fn fixed_threshold(&self) -> Option<Threshold> {
+        self.config.threshold.filter(|_| self.config.has_fixed_threshold())
+    }
+
     /// Returns the criteria of the verdict.
     pub fn criteria(&self) -> &RunCriteria {
         &self.criteria
@@ -71,14 +78,14 @@ impl Run {
 
     /// Returns the plan of the run.
     pub fn plan(&self) -> RunPlan {
-        let cases = self.criteria.cases.len() as u64;
+        let plan = &self.criteria.plan;
         let targets: Vec<TargetName> =
             self.criteria.targets.iter().map(|(name, _)| name.clone()).collect();
         RunPlan {
             suite: self.suite.name.clone(),
-            cases,
-            trials: self.criteria.trials,
-            total: cases * u64::from(self.criteria.trials) * targets.len() as u64,
+            cases: plan.cases() as u64,
+            trials: plan.default().trials,
+            total: plan.total() as u64 * targets.len() as u64,
             seed: self.config.seed,
             targets,
         }
@@ -154,7 +161,7 @@ impl Run {
     fn lane_rules(&self) -> LaneRules {
         let settings = &self.suite.settings;
         LaneRules {
-            case: Arc::new(self.criteria.case_rule()),
+            cases: Arc::new(self.criteria.case_rules()),
             target: Arc::new(self.criteria.target_rule()),
             lookahead: settings.lookahead,
             max_error_rate: settings.max_error_rate,
@@ -173,8 +180,7 @@ fn criteria(suite: &Suite, config: &RunConfig, cases: &CaseSelection) -> RunCrit
             .map(|target| (target.name.clone(), target.gate || none_gates))
             .collect(),
         cases: Arc::clone(&cases.ids),
-        trials: suite.settings.trials,
-        threshold: suite.settings.threshold,
+        plan: TrialPlan::of_suite(suite, config, cases),
         suite_threshold,
         is_ci_rule: config.ci && config.suite_threshold.is_none(),
         min_score: suite.settings.min_score,

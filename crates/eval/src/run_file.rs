@@ -5,6 +5,7 @@ use crate::aggregate::RunCriteria;
 use crate::config::RunConfig;
 use crate::folder::RUN_FILE;
 use crate::target_record::describe_target;
+use crate::trial_plan::{TrialPlan, TrialRule};
 use bakeoff_core::{CaseIds, RunId, SCHEMA_VERSION, TargetName};
 use bakeoff_stats::Threshold;
 use bakeoff_suite::{EarlyStop, Suite};
@@ -81,10 +82,20 @@ pub struct SuiteRecord {
     pub path: String,
     /// Digest of the file and all cases.
     pub digest: String,
-    /// Trials of each case.
+    /// Trials of each case without its own number.
     pub trials: u32,
-    /// Share of a case's trials that must pass.
+    /// Share of a case's trials that must pass, for cases without their own threshold.
     pub threshold: f64,
+    /// Cases with their own number of trials or threshold.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_rules: BTreeMap<String, OwnRuleRecord>,
+    /// Whether `trials` comes from the command line and replaces the numbers of the cases. Earlier versions did not read
+    /// such numbers.
+    #[serde(default = "yes")]
+    pub has_fixed_trials: bool,
+    /// Whether `threshold` comes from the command line and replaces the thresholds of the cases.
+    #[serde(default = "yes")]
+    pub has_fixed_threshold: bool,
     /// Share of a target's cases that must pass, if one is set.
     pub suite_threshold: Option<f64>,
     /// Whether `suite_threshold` comes from `--ci` alone.
@@ -114,6 +125,19 @@ pub struct SuiteRecord {
     pub checks: Vec<String>,
     /// Digests of the parts that results depend on, by display name.
     pub parts: BTreeMap<String, String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Number of trials and threshold of a case.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct OwnRuleRecord {
+    /// Trials of the case.
+    pub trials: u32,
+    /// Share of the trials that must pass.
+    pub threshold: f64,
 }
 
 /// The cases of a suite.
@@ -158,6 +182,7 @@ impl RunFile {
             let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             path.display().to_string()
         };
+        let rule = criteria.plan.default();
         RunFile {
             schema_version: SCHEMA_VERSION,
             run_id,
@@ -177,8 +202,11 @@ impl RunFile {
                 name: suite.name.clone(),
                 path: absolute(&suite.path),
                 digest: suite.digest.clone(),
-                trials: criteria.trials,
-                threshold: criteria.threshold.as_f64(),
+                trials: rule.trials,
+                threshold: rule.threshold.as_f64(),
+                own_rules: own_rules(criteria),
+                has_fixed_trials: config.has_fixed_trials(),
+                has_fixed_threshold: config.has_fixed_threshold(),
                 suite_threshold: criteria.suite_threshold.map(Threshold::as_f64),
                 is_ci_rule: criteria.is_ci_rule,
                 min_score: criteria.min_score,
@@ -248,8 +276,7 @@ impl RunFile {
         RunCriteria {
             targets: suite.targets.iter().map(target).collect(),
             cases: Arc::clone(&suite.cases.chosen),
-            trials: suite.trials,
-            threshold: self.threshold(),
+            plan: self.plan(),
             suite_threshold: self.suite_threshold(),
             is_ci_rule: suite.is_ci_rule,
             min_score: suite.min_score,
@@ -258,6 +285,16 @@ impl RunFile {
             alpha: suite.alpha,
             seed: self.seed,
         }
+    }
+
+    fn plan(&self) -> TrialPlan {
+        let ids = &self.suite.cases.chosen;
+        let default = TrialRule { trials: self.suite.trials, threshold: self.threshold() };
+        let own = self.suite.own_rules.iter().filter_map(|(id, own)| {
+            let rule = TrialRule { trials: own.trials, threshold: exact(own.threshold) };
+            Some((ids.position(id)?, rule))
+        });
+        TrialPlan::uniform(default, ids.len()).with_own(own)
     }
 
     /// Returns the exact threshold.
@@ -269,6 +306,14 @@ impl RunFile {
     pub fn suite_threshold(&self) -> Option<Threshold> {
         self.suite.suite_threshold.map(exact)
     }
+}
+
+fn own_rules(criteria: &RunCriteria) -> BTreeMap<String, OwnRuleRecord> {
+    let record = |(case, rule): (usize, TrialRule)| {
+        let id = criteria.cases.get(case)?.to_owned();
+        Some((id, OwnRuleRecord { trials: rule.trials, threshold: rule.threshold.as_f64() }))
+    };
+    criteria.plan.own().filter_map(record).collect()
 }
 
 /// Converts back to a decimal. The shortest decimal of a number that came from a decimal is that decimal.

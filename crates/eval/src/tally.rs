@@ -1,7 +1,8 @@
 //! Summary of one target from the numbers of its trials.
 
 use crate::aggregate::{RunCriteria, TrialNumbers};
-use crate::stopping::{CaseRule, CaseState, TargetRule, TrialCounts, TrialMark};
+use crate::stopping::{CaseRules, CaseState, TargetRule, TrialCounts, TrialMark};
+use crate::trial_plan::{TrialPlan, TrialRule};
 use crate::verdict_rule::{CaseNumbers, ScoreRule, describe_target, score_verdict};
 use bakeoff_core::{
     CaseCounts, CaseList, ErrorKind, Interval, NanoDollars, PassK, RunStats, Score, Status,
@@ -24,7 +25,7 @@ const ALPHA: f64 = 0.05;
 pub(crate) struct TargetTrials<'a> {
     pub(crate) criteria: &'a RunCriteria,
     pub(crate) trials: &'a [TrialNumbers],
-    pub(crate) case_rule: &'a CaseRule,
+    pub(crate) case_rules: &'a CaseRules,
 }
 
 impl TargetTrials<'_> {
@@ -36,19 +37,19 @@ impl TargetTrials<'_> {
         stats: &mut RunStats,
     ) -> TargetSummary {
         let (name, gate) = &self.criteria.targets[target];
-        let per_case = self.criteria.trials.max(1) as usize;
-        let states: Vec<CaseState> =
-            self.trials.chunks(per_case).map(|case| self.state(case)).collect();
+        let plan = &self.criteria.plan;
+        let states: Vec<CaseState> = (0..plan.cases()).map(|case| self.state(case)).collect();
         let decided = target_rule.read(&states);
         let unneeded: HashSet<u32> = decided.unneeded.iter().copied().collect();
         let mut tally = TargetTally::default();
-        for (index, (case, state)) in (0..).zip(self.trials.chunks(per_case).zip(&states)) {
+        for (index, (range, state)) in (0..).zip(plan.ranges().zip(&states)) {
+            let case = &self.trials[range];
             let counting = match state.decided_by {
                 _ if unneeded.contains(&index) => 0,
                 Some(first) => first.total() as usize,
                 None => case.len(),
             };
-            tally.add_case(case, counting, *state, self.criteria.threshold);
+            tally.add_case(case, counting, *state, plan.rule(index as usize), plan.default());
         }
         let case_verdict = match decided.decision {
             Decision::Passed => Verdict::Passed,
@@ -59,10 +60,10 @@ impl TargetTrials<'_> {
         let score_rule = self.criteria.min_score.map(|min| ScoreRule {
             mean: score.map(|score| score.mean),
             min,
-            verdict: tally.score_verdict(self.criteria.trials, min),
+            verdict: tally.score_verdict(min),
         });
         let verdict = score_rule.map_or(case_verdict, |rule| case_verdict.worst(rule.verdict));
-        tally.move_timings(name, stats, per_case);
+        tally.move_timings(name, stats, plan);
         let errors_by_kind = std::mem::take(&mut tally.errors_by_kind);
         let total_cases = tally.cases.len() as u64;
         let with = |status| tally.cases.iter().filter(|case| case.status == status).count() as u64;
@@ -72,7 +73,7 @@ impl TargetTrials<'_> {
         let (passed, failed) = (with(Some(Status::Passed)), with(Some(Status::Failed)));
         let stopped_early = tally.cases.iter().filter(|case| case.stopped_early).count() as u64;
         let estimate = mean_pass_rate(tally.cases.iter().map(rate));
-        let total_trials = total_cases * u64::from(self.criteria.trials);
+        let total_trials = plan.total() as u64;
         let executed = sum(|case| case.counted() + case.errors);
         let skipped = total_trials.saturating_sub(executed);
         let needless = unneeded.len() as u64;
@@ -90,8 +91,8 @@ impl TargetTrials<'_> {
             passed,
             failed,
             inconclusive,
-            trials_per_case: self.criteria.trials,
-            pass_threshold: self.criteria.threshold.as_f64(),
+            trials_per_case: plan.default().trials,
+            pass_threshold: plan.default().threshold.as_f64(),
             total_trials,
             pass_count: sum(|case| case.passed),
             counted: sum(CaseCounts::counted),
@@ -108,11 +109,7 @@ impl TargetTrials<'_> {
             graded: tally.is_graded,
             min_score: self.criteria.min_score,
             score,
-            pass_k: if stopped_early == 0 {
-                tally.pass_k(self.criteria.trials)
-            } else {
-                Vec::new()
-            },
+            pass_k: if stopped_early == 0 { tally.pass_k(plan) } else { Vec::new() },
             usage: tally.usage,
             cost_nanodollars: tally.cost,
             judge_cost_nanodollars: tally.judge_cost,
@@ -122,14 +119,14 @@ impl TargetTrials<'_> {
     }
 
     fn case_list(&self, cases: Vec<CaseCounts>, statuses: Vec<Status>) -> CaseList {
-        let (ids, trials) = (Arc::clone(&self.criteria.cases), self.criteria.trials);
-        let list = CaseList::new(ids, cases, trials, statuses);
+        let list = CaseList::new(Arc::clone(&self.criteria.cases), cases, statuses);
         if self.criteria.has_planned_rates { list.with_planned_rates() } else { list }
     }
 
-    fn state(&self, trials: &[TrialNumbers]) -> CaseState {
+    fn state(&self, case: usize) -> CaseState {
+        let trials = &self.trials[self.criteria.plan.range(case)];
         let marks: Vec<TrialMark> = trials.iter().map(|trial| trial.mark).collect();
-        self.case_rule.read(&marks)
+        self.case_rules.of(case).read(&marks)
     }
 }
 
@@ -160,7 +157,8 @@ impl TargetTally {
         trials: &[TrialNumbers],
         counting: usize,
         state: CaseState,
-        threshold: Threshold,
+        rule: TrialRule,
+        default: TrialRule,
     ) {
         let mut counts = TrialCounts::default();
         let mut case = CaseCounts {
@@ -170,6 +168,8 @@ impl TargetTally {
                 _ => None,
             },
             stopped_early: counting > 0 && counting < trials.len(),
+            planned: rule.trials,
+            own_threshold: (rule.threshold != default.threshold).then(|| rule.threshold.as_f64()),
             ..CaseCounts::default()
         };
         let mut latencies = Vec::new();
@@ -197,7 +197,7 @@ impl TargetTally {
         let at = |share| quantile(&latencies, share);
         self.case_latency_ms.push(at(0.5).zip(at(0.95)).map(|(median, p95)| [median, p95]));
         self.latencies_ms.append(&mut latencies);
-        add_estimates(&mut case, threshold);
+        add_estimates(&mut case, rule.threshold);
         self.cases.push(case);
     }
 
@@ -239,21 +239,23 @@ impl TargetTally {
     }
 
     /// Returns the verdict over the mean score: certain if missing trials cannot change it.
-    fn score_verdict(&self, trials: u32, min: f64) -> Verdict {
+    fn score_verdict(&self, min: f64) -> Verdict {
         let (mut lowest, mut highest) = (0.0, 0.0);
         for case in &self.cases {
-            let missing = f64::from(trials.saturating_sub(case.counted()));
+            let (planned, counted) = (case.planned.max(1), case.counted());
+            let missing = f64::from(planned.saturating_sub(counted));
             let sum = case.score_millionths as f64 / 1e6;
-            lowest += sum / f64::from(trials.max(1));
-            highest += (sum + missing) / f64::from(trials.max(1));
+            lowest += sum / f64::from(planned);
+            highest += (sum + missing) / f64::from(planned);
         }
         let cases = self.cases.len().max(1) as f64;
         score_verdict(lowest / cases, highest / cases, min)
     }
 
     /// Returns pass@k and pass^k over the cases with at least k trials.
-    fn pass_k(&self, trials: u32) -> Vec<PassK> {
-        let reported: BTreeSet<u32> = REPORTED_K.into_iter().chain([trials]).collect();
+    fn pass_k(&self, plan: &TrialPlan) -> Vec<PassK> {
+        let reported: BTreeSet<u32> =
+            REPORTED_K.into_iter().chain([plan.default().trials]).collect();
         let mean =
             |k: u32, chance: fn(u64, u64, u64) -> Option<bakeoff_stats::ProbabilityEstimate>| {
                 let of =
@@ -264,20 +266,20 @@ impl TargetTally {
             };
         reported
             .into_iter()
-            .filter(|k| (2..=trials).contains(k))
+            .filter(|k| (2..=plan.max_trials()).contains(k))
             .filter_map(|k| Some(PassK { k, any: mean(k, pass_at_k)?, all: mean(k, pass_hat_k)? }))
             .collect()
     }
 
     /// Moves values that depend on the clock to the run's statistics.
-    fn move_timings(&mut self, name: &TargetName, stats: &mut RunStats, per_case: usize) {
+    fn move_timings(&mut self, name: &TargetName, stats: &mut RunStats, plan: &TrialPlan) {
         self.latencies_ms.sort_unstable();
         let at = |share| quantile(&self.latencies_ms, share);
         if let (Some(median), Some(p95)) = (at(0.5), at(0.95)) {
             stats.latency_p50_ms.insert(name.clone(), median.into());
             stats.latency_p95_ms.insert(name.clone(), p95.into());
         }
-        if per_case > 1 {
+        if plan.max_trials() > 1 {
             let by_case = std::mem::take(&mut self.case_latency_ms);
             stats.case_latency_ms.insert(name.clone(), by_case);
         }

@@ -1,6 +1,7 @@
 //! The rule of a verdict as text, with the figures that decided it.
 
 use crate::aggregate::RunCriteria;
+use crate::trial_plan::{TrialPlan, TrialRule};
 use bakeoff_core::{TargetSummary, Verdict};
 use bakeoff_stats::Threshold;
 
@@ -31,10 +32,7 @@ pub(crate) fn describe_target(
     score: Option<ScoreRule>,
 ) -> String {
     let mut rule = describe_cases(criteria, cases);
-    if criteria.trials > 1 {
-        let needed = criteria.threshold.needed(criteria.trials.into());
-        rule.push_str(&format!(" (a case passes with {needed} of {} trials)", criteria.trials));
-    }
+    rule.push_str(&describe_trials(&criteria.plan));
     if let Some(ScoreRule { mean, min, verdict }) = score {
         let mean = mean.map_or_else(|| "unknown".to_owned(), |mean| format!("{mean:.3}"));
         let relation = match verdict {
@@ -45,6 +43,19 @@ pub(crate) fn describe_target(
         rule.push_str(&format!("; mean score {mean} {relation}"));
     }
     rule
+}
+
+/// Describes when a case passes, unless all have one trial.
+fn describe_trials(plan: &TrialPlan) -> String {
+    let TrialRule { trials, threshold } = plan.default();
+    let default =
+        format!("a case passes with {} of {trials} trials", threshold.needed(trials.into()));
+    match (trials, plan.own().len()) {
+        (1, 0) => String::new(),
+        (_, 0) => format!(" ({default})"),
+        (_, 1) => format!(" ({default}, but 1 has its own rule)"),
+        (_, own) => format!(" ({default}, but {own} have their own rule)"),
+    }
 }
 
 fn describe_cases(criteria: &RunCriteria, cases: CaseNumbers) -> String {

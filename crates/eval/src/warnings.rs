@@ -33,6 +33,15 @@ pub(crate) fn start_warnings(run: &Run, done: u64) -> Vec<Event> {
     warnings
 }
 
+/// Returns a warning if cases have their own numbers of trials, which searches do not use.
+pub(crate) fn own_trials_warning(suite: &Suite) -> Option<Event> {
+    let own = suite.survey.own_rules.iter().filter(|(_, own)| own.trials.is_some()).count();
+    let message = format!(
+        "a search runs `trials` of [suite] for all cases; {own} with their own number do not differ"
+    );
+    (own > 0).then(|| warning("EVAL_SETTING_IGNORED", message))
+}
+
 /// Describes the estimated cost of a number of trials.
 fn describe_cost(suite: &Suite, trials: u64) -> String {
     let whole = estimate(suite);

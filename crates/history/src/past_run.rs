@@ -113,7 +113,7 @@ impl PastRun {
         if let Some(scan) = self.scan.get() {
             return Ok(scan);
         }
-        let trials = self.criteria.cases.len() * self.criteria.trials as usize;
+        let trials = self.criteria.plan.total();
         let mut scan = JournalScan {
             last_lines: vec![vec![0; trials]; self.criteria.targets.len()],
             damage: JournalDamage {

@@ -1,6 +1,6 @@
 //! Differences between the plan of an earlier run and the current one.
 
-use bakeoff_eval::{RunFile, SuiteRecord};
+use bakeoff_eval::{RunFile, SuiteRecord, TrialRule};
 use bakeoff_suite::Suite;
 
 /// Display name of the number of trials in the suite file.
@@ -33,6 +33,7 @@ pub(crate) fn plan_differences(
     } else {
         change(&mut found, "the number of trials", old.trials.to_string(), new.trials.to_string());
     }
+    own_rule_differences(&mut found, earlier, current);
     let share = |share: Option<f64>| share.map_or("absent".to_owned(), |share| share.to_string());
     change(&mut found, "the threshold", old.threshold.to_string(), new.threshold.to_string());
     change(
@@ -96,4 +97,26 @@ pub(crate) fn plan_differences(
         list.push(format!("{name} is new"));
     }
     found
+}
+
+/// Compares the rules of cases where one of the plans has a rule of their own.
+fn own_rule_differences(found: &mut PlanDifferences, earlier: &RunFile, current: &RunFile) {
+    if earlier.suite.own_rules.is_empty() && current.suite.own_rules.is_empty() {
+        return;
+    }
+    let (old, new) = (earlier.criteria(), current.criteria());
+    let difference = |differs: fn(TrialRule, TrialRule) -> bool| {
+        old.plan.first_difference(&old.cases, &new.plan, &new.cases, differs)
+    };
+    if let Some((id, old, new)) = difference(|old, new| new.trials < old.trials) {
+        let text = format!("the trials of case `{id}` were {} and are {}", old.trials, new.trials);
+        found.changes.push(text);
+    } else if let Some((id, old, new)) = difference(|old, new| new.trials > old.trials) {
+        let text = format!("{} trials of case `{id}` instead of {}", new.trials, old.trials);
+        found.additions.push(text);
+    }
+    if let Some((id, old, new)) = difference(|old, new| new.threshold != old.threshold) {
+        let (old, new) = (old.threshold.as_f64(), new.threshold.as_f64());
+        found.changes.push(format!("the threshold of case `{id}` was {old} and is {new}"));
+    }
 }

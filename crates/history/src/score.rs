@@ -23,11 +23,16 @@ pub async fn score(
     }
     let suite = &past.file.suite;
     let name = |target: &serde_json::Value| target["name"].as_str().unwrap_or_default().into();
+    let plan = past.file.criteria().plan;
+    let plan = match run.fixed_threshold() {
+        Some(threshold) => plan.with_threshold(threshold),
+        None => plan,
+    };
     let input = RescoreInput {
         run_id: past.file.run_id.clone(),
         targets: suite.targets.iter().map(name).collect::<Vec<TargetName>>(),
         cases: Arc::clone(&suite.cases.chosen),
-        trials: suite.trials,
+        plan,
         results: past.journaled_results()?,
     };
     Ok(rescore(run, input, stopper, listen).await?)

@@ -38,7 +38,7 @@ mod variables;
 mod workspaces;
 
 pub use agents::AgentSettings;
-pub use case::{Case, CaseReader, CaseSource, Survey};
+pub use case::{Case, CaseReader, CaseSource, OwnRule, Survey};
 pub use case_error::CaseError;
 pub use chain::{ChainStep, ChainTarget};
 pub use checks::{CheckSpec, PYTHON_PROGRAM};

@@ -247,6 +247,16 @@ fn project_can_be_checked_with_and_without_an_agent() {
 }
 
 #[test]
+fn other_columns_have_no_meaning() {
+    let columns = "id,prompt,should_trigger,checks,messages,threshold,trials,workspace,attachments";
+    let prompts = format!("{columns}\na,release notes,true,c,m,high,many,w,none.png\n");
+    let dir = project().with_program("claude", &claude()).with("evals/prompts.csv", prompts);
+    let output = dir.run(&["check", ".", "--agent", "claude"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    assert!(output.stdout.contains("1 case × 1 target × 1 trial = 1 trial"), "{}", output.stdout);
+}
+
+#[test]
 fn cases_can_be_selected_by_id_and_tag() {
     let dir = project().with_program("claude", &claude());
     assert_eq!(dir.run(&["run", ".", "-a", "claude", "--tag", "basic"]).code, 0);

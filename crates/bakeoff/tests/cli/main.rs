@@ -8,6 +8,7 @@ mod bad_checks;
 mod bad_suites;
 mod bad_targets;
 mod budgets;
+mod case_rules;
 mod case_selection;
 mod chat_history;
 mod checks;

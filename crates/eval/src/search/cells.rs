@@ -125,7 +125,7 @@ pub(super) fn read_prior_cells(run: &Run, journal: &Path) -> Result<PriorCells, 
         let combo = combos.get(result.key.target.as_str());
         let case = cases.get(result.key.case.as_str());
         let Some((&combo, &case)) = combo.zip(case) else { continue };
-        if !(1..=run.criteria.trials).contains(&result.key.trial) {
+        if !(1..=run.criteria.plan.default().trials).contains(&result.key.trial) {
             continue;
         }
         let datapoint = (result.key.trial - 1) as usize * cases.len() + case;

@@ -14,7 +14,7 @@ use crate::folder::RunFolder;
 use crate::resume::ResumeState;
 use crate::run::Run;
 use crate::stopper::Stopper;
-use crate::warnings::suite_warnings;
+use crate::warnings::{own_trials_warning, suite_warnings};
 use bakeoff_core::{Event, ExitCode, NanoDollars};
 use bakeoff_select::{
     Evidence, OnRound, OptionsError, SearchBudget, SearchOutcome, SelectError, SelectorOptions,
@@ -58,12 +58,15 @@ impl SearchRun {
     ) -> Result<SearchRun, Error> {
         // A search has very many trials, and the journal has all of them.
         suite.settings.artifacts = Artifacts::None;
-        let run = Run::new(suite, config)?;
+        let mut run = Run::new(suite, config)?;
+        // Every case has the same weight in a search, so all have the same number of trials.
+        run.criteria.plan = run.criteria.plan.with_default_trials();
         let Some(plan) = &run.suite.select else {
             return Err(usage("the suite was loaded without its combinations".to_owned(), ""));
         };
         // The first trials of all cases precede the second trial of any.
-        let space = plan::space(plan, run.cases.ids.len(), run.criteria.trials as usize)?;
+        let space =
+            plan::space(plan, run.cases.ids.len(), run.criteria.plan.default().trials as usize)?;
         let method = overrides.method.clone().unwrap_or_else(|| plan.method.clone());
         let objective = plan::objective(plan);
         let options = plan::options(&run, plan, &method, overrides, objective);
@@ -128,7 +131,8 @@ impl SearchRun {
     ) -> Result<FinishedSearch, Error> {
         let budget = self.expense_budget();
         let (mut active, finished) = ActiveRun::start(&mut self.run, &budget, stopper, listen)?;
-        for warning in suite_warnings(&self.run.suite) {
+        let ignored = own_trials_warning(&self.run.suite);
+        for warning in suite_warnings(&self.run.suite).into_iter().chain(ignored) {
             active.recorder.record(&warning)?;
         }
         let mut prior = match finished.is_empty() {

@@ -1,6 +1,7 @@
 //! Stopping rule of a case.
 
 use super::{TrialCounts, TrialMark};
+use crate::trial_plan::TrialRule;
 use bakeoff_stats::{Boundaries, Decision, Threshold};
 use bakeoff_suite::EarlyStop;
 
@@ -30,7 +31,8 @@ pub(crate) struct CaseState {
 
 impl CaseRule {
     /// Creates a rule; `alpha` is the risk of one case.
-    pub(crate) fn new(trials: u32, threshold: Threshold, early: EarlyStop, alpha: f64) -> CaseRule {
+    pub(crate) fn new(rule: TrialRule, early: EarlyStop, alpha: f64) -> CaseRule {
+        let TrialRule { trials, threshold } = rule;
         let early = match early {
             EarlyStop::Off => CaseStop::Off,
             EarlyStop::Decided => CaseStop::Decided,
@@ -39,10 +41,6 @@ impl CaseRule {
             }
         };
         CaseRule { trials, threshold, early }
-    }
-
-    pub(crate) fn trials(&self) -> u32 {
-        self.trials
     }
 
     /// Returns the decision of the first trials, and whether they are enough.

@@ -4,9 +4,11 @@
 //! depends neither on concurrency nor on interruptions.
 
 mod case;
+mod case_rules;
 mod target;
 
 pub(crate) use case::{CaseProgress, CaseRule, CaseState};
+pub(crate) use case_rules::CaseRules;
 pub(crate) use target::{TargetProgress, TargetRule};
 
 use bakeoff_stats::Risk;
@@ -54,12 +56,14 @@ pub(crate) fn risk(alpha: f64, cases: u64, targets: u64, has_share: bool) -> Ris
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::trial_plan::TrialRule;
     use bakeoff_stats::{Decision, Threshold};
     use bakeoff_suite::EarlyStop;
     use proptest::prelude::*;
 
     fn rule(trials: u32, threshold: &str, early: EarlyStop) -> CaseRule {
-        CaseRule::new(trials, threshold.parse().unwrap(), early, 0.05)
+        let rule = TrialRule { trials, threshold: threshold.parse().unwrap() };
+        CaseRule::new(rule, early, 0.05)
     }
 
     fn marks(text: &str) -> Vec<TrialMark> {

@@ -3,8 +3,10 @@
 mod csv_columns;
 mod files;
 pub(crate) mod history;
+mod own_rule;
 
 pub(crate) use files::CaseRow;
+pub use own_rule::OwnRule;
 
 use crate::problem::{Problem, SourcePosition};
 use crate::template::fields;
@@ -29,6 +31,8 @@ pub struct Case {
     pub fields: Fields,
     /// Chat history that models receive before the prompt.
     pub history: Vec<Message>,
+    /// Number of trials and threshold of this case only.
+    pub rule: OwnRule,
     /// Checks of this case only, not yet parsed.
     pub(crate) checks: Option<Arc<CaseChecks>>,
 }
@@ -55,6 +59,8 @@ pub struct Survey {
     pub ids: Arc<CaseIds>,
     /// All fields that at least one case has.
     pub fields: BTreeSet<String>,
+    /// Indices and values of the cases with their own number of trials or threshold, ascending.
+    pub own_rules: Vec<(usize, OwnRule)>,
     /// Fields of the first case.
     pub(crate) first: Option<Fields>,
     /// Byte offset of each case in its file.
@@ -130,6 +136,9 @@ impl CaseSource {
                     digest.add(&case);
                     fingerprints.push(fingerprint(&case));
                     collect_fields(&case.fields, &mut survey.fields);
+                    if !case.rule.is_empty() {
+                        survey.own_rules.push((case.index, case.rule));
+                    }
                     survey.first.get_or_insert(case.fields);
                     case.id
                 }
@@ -311,8 +320,9 @@ impl Case {
         row.insert("id".to_owned(), id.clone().into());
         let checks = case_checks(row.get("checks"))?;
         let history = history::read(row.get(history::FIELD))?;
+        let rule = OwnRule::read(&row)?;
         let fields = fields(&row);
-        Ok((Case { index, id: id.into(), tags, fields, history, checks: None }, checks))
+        Ok((Case { index, id: id.into(), tags, fields, history, rule, checks: None }, checks))
     }
 }
 

@@ -15,7 +15,8 @@ const NOT_FOUND: &str = "EVAL_PROMPTS_NOT_FOUND";
 const REQUIRED: [&str; 3] = ["id", "prompt", "should_trigger"];
 
 /// Columns that are ignored because Bakeoff gives these fields another meaning.
-const RESERVED: [&str; 2] = ["checks", "workspace"];
+const RESERVED: [&str; 6] =
+    ["attachments", "checks", "messages", "threshold", "trials", "workspace"];
 
 /// Cases and the path of their file.
 pub(super) struct Prompts {

@@ -1,5 +1,6 @@
 //! `bakeoff check`: validates a suite and prints its plan, without making a call.
 
+use super::run::describe_size;
 use super::select::describe_space;
 use crate::arguments::CheckArguments;
 use crate::error::CliError;
@@ -39,13 +40,8 @@ pub(super) fn run(arguments: &CheckArguments, printer: &Printer) -> Result<Outco
     arguments.only.clone().configure(&mut config);
     let plan = estimate_cases(&suite, &config)?;
     printer.data(format!("{}: {} is valid", suite.name, suite.path.display()));
-    printer.data(format!(
-        "{} × {} × {} = {}",
-        count(plan.cases, "case"),
-        count(plan.targets.len() as u64, "target"),
-        count(plan.trials.into(), "trial"),
-        count(plan.total_trials(), "trial"),
-    ));
+    let targets = plan.targets.len() as u64;
+    printer.data(describe_size(plan.cases, targets, plan.trials, plan.total_trials()));
     if plan.targets.is_empty() {
         // Only a FastSkill project may lack targets: its agents need not be known yet.
         printer.data(

@@ -16,6 +16,7 @@ use bakeoff_eval::{Error, FinishedRun, HttpCallback, Run, RunConfig, RunFile};
 use bakeoff_history::{PastRun, find_run, resume_state};
 use bakeoff_pace::LimitOverrides;
 use bakeoff_report::{Failures, http_line};
+use bakeoff_stats::Threshold;
 use bakeoff_suite::{Budget, LoadOptions, Suite};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -28,7 +29,9 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
     arguments.suite = arguments.suite_option.take().or(arguments.suite);
     let resumed = resumed_run(&arguments)?;
     let model_argument = arguments.model.clone();
+    let mut stored = StoredRule::default();
     if let Some((_, file)) = &resumed {
+        stored = StoredRule::of(file);
         apply_stored_settings(file, &mut arguments)?;
     }
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
@@ -48,7 +51,7 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
     if let Some((_, file)) = &resumed {
         // An extension may consist of a larger number of trials in the suite.
         let trials = if arguments.extend { suite.settings.trials } else { 0 };
-        arguments.trials = arguments.trials.or(Some(trials.max(file.suite.trials)));
+        stored.trials = Some(trials.max(file.suite.trials));
     }
     if let Some(name) = &arguments.failed_of {
         let run = find_run(&arguments.execution.out, name)?;
@@ -63,6 +66,7 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
     let on_http = arguments.execution.prints_requests().then(|| request_log.listener());
     let extend = arguments.extend;
     let mut config = config(arguments, limits);
+    stored.apply_to(&mut config);
     config.on_http = on_http;
     let mut run = Run::new(suite, config)?;
     if let Some(path) = resume {
@@ -126,7 +130,6 @@ fn apply_stored_settings(file: &RunFile, arguments: &mut RunArguments) -> Result
     if arguments.suite.is_none() {
         arguments.suite = Some(settings::stored_suite(file)?);
     }
-    arguments.threshold.get_or_insert_with(|| file.threshold());
     if file.suite.is_ci_rule && arguments.suite_threshold.is_none() {
         arguments.ci = true;
     } else {
@@ -143,6 +146,39 @@ fn apply_stored_settings(file: &RunFile, arguments: &mut RunArguments) -> Result
     arguments.model = arguments.model.take().or_else(|| file.suite.targets.iter().find_map(model));
     arguments.execution.only.fill(&file.suite.chosen);
     Ok(())
+}
+
+/// Number of trials and threshold of the resumed run, for cases without their own.
+#[derive(Debug, Default)]
+struct StoredRule {
+    trials: Option<u32>,
+    threshold: Option<Threshold>,
+    /// Whether the command line of the resumed run set them for all cases.
+    has_fixed_trials: bool,
+    has_fixed_threshold: bool,
+}
+
+impl StoredRule {
+    fn of(file: &RunFile) -> StoredRule {
+        StoredRule {
+            trials: Some(file.suite.trials),
+            threshold: Some(file.threshold()),
+            has_fixed_trials: file.suite.has_fixed_trials,
+            has_fixed_threshold: file.suite.has_fixed_threshold,
+        }
+    }
+
+    /// Sets what the command line leaves out.
+    fn apply_to(self, config: &mut RunConfig) {
+        if config.trials.is_none() {
+            config.keeps_own_trials = !self.has_fixed_trials;
+            config.trials = self.trials;
+        }
+        if config.threshold.is_none() {
+            config.keeps_own_threshold = !self.has_fixed_threshold;
+            config.threshold = self.threshold;
+        }
+    }
 }
 
 /// Log of requests on standard error, for `--log-level http`.
@@ -191,6 +227,15 @@ fn config(arguments: RunArguments, limits: LimitOverrides) -> RunConfig {
     config
 }
 
+/// Describes the number of trials of a plan.
+pub(super) fn describe_size(cases: u64, targets: u64, trials: u32, total: u64) -> String {
+    let (all, trials) = (cases * targets * u64::from(trials), count(trials.into(), "trial"));
+    // Cases may have their own numbers of trials.
+    let trials = if all == total { trials } else { format!("{trials} unless a case has its own") };
+    let (cases, targets) = (count(cases, "case"), count(targets, "target"));
+    format!("{cases} × {targets} × {trials} = {}", count(total, "trial"))
+}
+
 async fn execute(
     run: Run,
     is_ci: bool,
@@ -199,14 +244,9 @@ async fn execute(
     printer: &Printer,
 ) -> Result<(FinishedRun, Failures), Error> {
     let plan = run.plan();
-    printer.message(format!(
-        "{}: {} × {} × {} = {}",
-        plan.suite,
-        count(plan.cases, "case"),
-        count(plan.targets.len() as u64, "target"),
-        count(plan.trials.into(), "trial"),
-        count(plan.total, "trial"),
-    ));
+    let targets = plan.targets.len() as u64;
+    let size = describe_size(plan.cases, targets, plan.trials, plan.total);
+    printer.message(format!("{}: {size}", plan.suite));
     let mut progress = ProgressDisplay::new(&plan, !printer.shows_progress(), is_ci);
     request_log.print_with(progress.printer());
     shutdown.print_with(progress.printer());

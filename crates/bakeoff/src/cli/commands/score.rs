@@ -37,10 +37,12 @@ pub(super) fn run(arguments: &ScoreArguments, printer: &Printer) -> Result<Outco
     let mut config = RunConfig::new(&arguments.run.out);
     config.simulated_models = crate::models::simulated();
     config.threshold = arguments.threshold.or(Some(past.file.threshold()));
+    config.keeps_own_threshold = arguments.threshold.is_none();
     config.ci = past.file.suite.is_ci_rule;
     let stored = if config.ci { None } else { past.file.suite_threshold() };
     config.suite_threshold = arguments.suite_threshold.or(stored);
     config.trials = Some(past.file.suite.trials);
+    config.keeps_own_trials = true;
     config.targets = if combinations { Vec::new() } else { targets };
     config.seed = past.file.seed;
     config.cache = settings::cache_file();
