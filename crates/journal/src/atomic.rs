@@ -3,7 +3,7 @@
 use crate::Error;
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Makes the names of temporary files unique within this process.
@@ -22,22 +22,39 @@ pub fn write_atomic_with(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> Result<(), Error> {
-    let error = |action, source| Error::Io { action, path: path.to_owned(), source };
-    let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}-{unique}.tmp", std::process::id()));
-    let temporary = path.with_file_name(name);
-    let result = File::create(&temporary).and_then(|file| {
+    let write_buffered = |file| {
         let mut buffered = BufWriter::new(file);
         write(&mut buffered)?;
         buffered.flush()
-    });
-    if let Err(source) = result {
+    };
+    replace(&temporary_path(path), path, write_buffered).map_err(|source| Error::Io {
+        action: "write",
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// Returns a path next to `path` that no other call uses.
+pub(crate) fn temporary_path(path: &Path) -> PathBuf {
+    let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}-{unique}.tmp", std::process::id()));
+    path.with_file_name(name)
+}
+
+/// Writes `temporary` and renames it to `path`.
+pub(crate) fn replace(
+    temporary: &Path,
+    path: &Path,
+    write: impl FnOnce(File) -> std::io::Result<()>,
+) -> std::io::Result<()> {
+    let written =
+        File::create(temporary).and_then(write).and_then(|()| fs::rename(temporary, path));
+    if written.is_err() {
         // If the partial file cannot be removed either, the first error is the more useful one.
-        let _ = fs::remove_file(&temporary);
-        return Err(error("write", source));
+        let _ = fs::remove_file(temporary);
     }
-    fs::rename(&temporary, path).map_err(|source| error("write", source))
+    written
 }
 
 #[cfg(test)]

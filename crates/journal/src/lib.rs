@@ -5,10 +5,12 @@
 
 mod atomic;
 mod checksum;
+mod output;
 mod reader;
 mod writer;
 
 pub use atomic::{write_atomic, write_atomic_with};
+pub use output::{STANDARD_OUTPUT, write_output};
 pub use reader::{Records, read};
 pub use writer::{Journal, cut_torn_line, is_open};
 

@@ -26,6 +26,7 @@ pub(crate) use stored::{
 };
 pub(crate) use suite::{CheckArguments, InitArguments};
 
+use crate::error::UsageError;
 use crate::printer::OutputMode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use std::ffi::OsString;
@@ -144,11 +145,34 @@ impl Command {
             | Command::Completions(_)
             | Command::Man(_) => (false, false),
         };
+        let is_redirected = self.exports().is_some_and(|files| files.to_standard_output() > 0);
         match (json, quiet) {
             (true, _) => OutputMode::Json,
             (false, true) => OutputMode::Quiet,
+            (false, false) if is_redirected => OutputMode::Redirected,
             (false, false) => OutputMode::Text,
         }
+    }
+
+    /// Returns the export files of commands that have some.
+    fn exports(&self) -> Option<&ExportArguments> {
+        match self {
+            Command::Run(arguments) => Some(&arguments.export),
+            Command::Report(arguments) => Some(&arguments.export),
+            Command::Score(arguments) => Some(&arguments.export),
+            _ => None,
+        }
+    }
+
+    /// Checks that standard output has one use.
+    pub(crate) fn check_standard_output(&self) -> Result<(), UsageError> {
+        let exports = self.exports().map_or(0, ExportArguments::to_standard_output);
+        let uses = exports + usize::from(self.output_mode() == OutputMode::Json);
+        if exports == 0 || uses == 1 {
+            return Ok(());
+        }
+        let message = "`-` is standard output, which has one use; several options write to it";
+        Err(UsageError::new(message).hint("name files for all but one of them"))
     }
 }
 

@@ -28,6 +28,7 @@ use crate::printer::Printer;
 
 /// Runs a command.
 pub(crate) fn run(command: Command, printer: &Printer) -> Result<Outcome, CliError> {
+    command.check_standard_output()?;
     match command {
         Command::Init(arguments) => init::run(&arguments, printer),
         Command::Check(arguments) => check::run(&arguments, printer),

@@ -6,7 +6,7 @@ use crate::printer::{Printer, chain};
 use crate::settings;
 use bakeoff_core::{Summary, TrialResult};
 use bakeoff_history::{Error, PastRun};
-use bakeoff_journal::write_atomic_with;
+use bakeoff_journal::write_output;
 use bakeoff_report::{CsvRows, Details, markdown, write_junit};
 use std::io::Write;
 use std::path::Path;
@@ -75,7 +75,7 @@ fn write(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> Result<(), CliError> {
-    write_atomic_with(path, write).map_err(|error| CliError::internal(chain(&error)))
+    write_output(path, write).map_err(|error| CliError::internal(chain(&error)))
 }
 
 fn append(path: &Path, text: &str) -> std::io::Result<()> {

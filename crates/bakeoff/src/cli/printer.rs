@@ -21,6 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) enum OutputMode {
     /// Data on standard output, messages on standard error.
     Text,
+    /// Data and messages on standard error, because an export uses standard output.
+    Redirected,
     /// Errors and requested answers only.
     Quiet,
     /// JSON events on standard output.
@@ -52,7 +54,11 @@ impl Printer {
 
     /// Returns whether progress is displayed on standard error.
     pub(crate) fn shows_progress(&self) -> bool {
-        self.mode == OutputMode::Text
+        self.is_text()
+    }
+
+    fn is_text(&self) -> bool {
+        matches!(self.mode, OutputMode::Text | OutputMode::Redirected)
     }
 
     /// Removes these secrets from all later events. Prompts and replies may contain some.
@@ -63,8 +69,12 @@ impl Printer {
 
     /// Prints a line of data in text mode.
     pub(crate) fn data(&self, line: impl AsRef<str>) {
-        if self.mode == OutputMode::Text {
-            self.check_written(writeln!(anstream::stdout(), "{}", line.as_ref()));
+        match self.mode {
+            OutputMode::Text => {
+                self.check_written(writeln!(anstream::stdout(), "{}", line.as_ref()));
+            }
+            OutputMode::Redirected => self.message(line),
+            OutputMode::Quiet | OutputMode::Json => {}
         }
     }
 
@@ -84,7 +94,7 @@ impl Printer {
 
     /// Prints a message on standard error in text mode.
     pub(crate) fn message(&self, line: impl AsRef<str>) {
-        if self.mode == OutputMode::Text {
+        if self.is_text() {
             let _ = writeln!(anstream::stderr(), "{}", line.as_ref());
         }
     }

@@ -27,6 +27,7 @@ mod json;
 mod killed;
 mod map;
 mod matrix;
+mod outputs;
 mod pacing;
 mod pacing_http;
 mod prices;

@@ -5,7 +5,7 @@ use super::search_run::SearchRun;
 use crate::Error;
 use crate::folder::{RunFolder, SELECTION_FILE, write_json};
 use bakeoff_core::{RunId, SCHEMA_VERSION};
-use bakeoff_journal::write_atomic;
+use bakeoff_journal::write_output;
 use bakeoff_select::{Objective, Role, SearchOutcome};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -104,12 +104,6 @@ impl SelectionFile {
         // The suite has been loaded, so it is valid TOML unless it has changed since.
         let suite: Table = toml::from_str(&text).unwrap_or_default();
         let routes = routes(self, &suite);
-        // Writes through symbolic links, and directly to files that are not regular, such as pipes.
-        let to = to.canonicalize().unwrap_or_else(|_| to.to_owned());
-        match to.metadata() {
-            Ok(metadata) if !metadata.is_file() => std::fs::write(&to, routes)
-                .map_err(|source| Error::Write { path: to.clone(), source }),
-            _ => Ok(write_atomic(&to, routes.as_bytes())?),
-        }
+        Ok(write_output(to, |writer| writer.write_all(routes.as_bytes()))?)
     }
 }

@@ -4,10 +4,11 @@ use super::values::{positive, seconds, whole};
 use crate::settings;
 use bakeoff_core::NanoDollars;
 use bakeoff_eval::{ChosenRecord, RunConfig};
+use bakeoff_journal::STANDARD_OUTPUT;
 use bakeoff_pace::RetryAfter;
 use bakeoff_report::JunitTests;
 use clap::{Args, ValueEnum};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Selection of cases.
@@ -175,21 +176,29 @@ pub(crate) enum LogLevel {
 /// Export files of a run.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct ExportArguments {
-    /// Write JUnit XML
+    /// Write JUnit XML; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
     /// What fails a test of --junit
     #[arg(long, value_name = "UNIT", value_enum, default_value_t)]
     pub(crate) junit_per: JunitUnit,
-    /// Write Markdown: the summary table and the failures
+    /// Write Markdown: the summary table and the failures; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Write CSV, one row per trial
+    /// Write CSV, one row per trial; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// Write JSON Lines, one complete trial result per line
+    /// Write JSON Lines, one complete trial result per line; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) jsonl: Option<PathBuf>,
+}
+
+impl ExportArguments {
+    /// Returns the number of exports to standard output.
+    pub(crate) fn to_standard_output(&self) -> usize {
+        let files = [&self.junit, &self.markdown, &self.csv, &self.jsonl];
+        files.into_iter().flatten().filter(|path| *path == Path::new(STANDARD_OUTPUT)).count()
+    }
 }
 
 /// What fails a test of JUnit XML.
