@@ -7,7 +7,7 @@ use crate::part::first_json;
 use crate::schema::Schema;
 use crate::text::regex;
 use crate::{CheckFinding, Error, Inconclusive, xml};
-use granit_parser::{Event, Parser};
+use granit_parser::{ErrorKind, Event, Parser};
 use regex::Regex;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -146,22 +146,26 @@ impl StructureCheck {
                 well_formed("JSON", problem.map(|error| error.to_string()))
             }
             StructureCheck::IsXml => well_formed("XML", xml::problem(text.trim())),
-            StructureCheck::IsYaml => well_formed("YAML", yaml_problem(text)),
-            StructureCheck::JsonSchema(schema) => match serde_json::from_str(text) {
-                Err(error) => CheckFinding::new(false, format!("not JSON: {error}")),
-                Ok(value) => match schema.problem(&value) {
+            StructureCheck::IsYaml => well_formed("YAML", yaml_problem(text)?),
+            StructureCheck::JsonSchema(schema) => match parse_json(text)? {
+                Err(problem) => CheckFinding::new(false, problem),
+                Ok(value) => match schema.problem(&value)? {
                     None => CheckFinding::new(true, "matches the schema"),
                     Some(problem) => CheckFinding::new(false, problem),
                 },
             },
-            StructureCheck::JsonPath { path, expectation } => match serde_json::from_str(text) {
-                Err(error) => CheckFinding::new(false, format!("not JSON: {error}")),
+            StructureCheck::JsonPath { path, expectation } => match parse_json(text)? {
+                Err(problem) => CheckFinding::new(false, problem),
                 Ok(value) => test_path(path, expectation, &value),
             },
             StructureCheck::ContainsJson(schema) => {
-                let matches =
-                    |value: &Value| schema.as_ref().is_none_or(|schema| schema.matches(value));
-                match (first_json(text, &completeness, matches)?, schema) {
+                let found = match schema {
+                    Some(schema) => {
+                        first_json(text, &completeness, |part| schema.matches(&parse_part(part)?))?
+                    }
+                    None => first_json(text, &completeness, |_| Ok(true))?,
+                };
+                match (found, schema) {
                     (Some(part), _) => {
                         CheckFinding::new(true, format!("contains {}", excerpt(part)))
                     }
@@ -177,6 +181,27 @@ impl StructureCheck {
             }
         })
     }
+}
+
+/// Parses JSON; the inner error is a message for the user.
+///
+/// # Errors
+///
+/// Inconclusive if the text is JSON that cannot be represented: it is nested too deeply, or has a number that is too
+/// large.
+fn parse_json(text: &str) -> Result<Result<Value, String>, Inconclusive> {
+    match serde_json::from_str(text) {
+        Ok(value) => Ok(Ok(value)),
+        Err(error) if serde_json::from_str::<IgnoredAny>(text).is_ok() => {
+            Err(Inconclusive(format!("the JSON cannot be tested: {error}")))
+        }
+        Err(error) => Ok(Err(format!("not JSON: {error}"))),
+    }
+}
+
+/// Parses a text that is known to be JSON.
+fn parse_part(text: &str) -> Result<Value, Inconclusive> {
+    parse_json(text)?.map_err(Inconclusive)
 }
 
 fn expectation(parameters: Parameters<'_>) -> Result<PathExpectation, Error> {
@@ -249,7 +274,7 @@ pub(crate) fn is_equal(node: &Value, expected: &Value) -> bool {
 
 /// Returns why a text is not YAML with a mapping or a list at the top level. It reads a stream of events, so
 /// depth uses no stack and aliases are not expanded.
-fn yaml_problem(text: &str) -> Option<String> {
+fn yaml_problem(text: &str) -> Result<Option<String>, Inconclusive> {
     let mut is_collection = false;
     let mut depth = 0_usize;
     for event in Parser::new_from_str(text) {
@@ -260,11 +285,25 @@ fn yaml_problem(text: &str) -> Option<String> {
             }
             Ok((Event::MappingEnd | Event::SequenceEnd, _)) => depth = depth.saturating_sub(1),
             Ok((Event::Scalar(..) | Event::Alias(..), _)) if depth == 0 => {
-                return Some("neither a mapping nor a list".to_owned());
+                return Ok(Some("neither a mapping nor a list".to_owned()));
             }
             Ok(_) => {}
-            Err(error) => return Some(error.to_string()),
+            Err(error) if is_limit(error.kind()) => {
+                return Err(Inconclusive(format!("the YAML cannot be tested: {error}")));
+            }
+            Err(error) => return Ok(Some(error.to_string())),
         }
     }
-    (!is_collection).then(|| "neither a mapping nor a list".to_owned())
+    Ok((!is_collection).then(|| "neither a mapping nor a list".to_owned()))
+}
+
+/// Whether the parser gave up on a document that may be valid.
+fn is_limit(kind: &ErrorKind) -> bool {
+    matches!(
+        kind,
+        ErrorKind::RecursionLimitExceeded
+            | ErrorKind::AnchorCountOverflow
+            | ErrorKind::DirectiveByteLimitExceeded { .. }
+            | ErrorKind::TooManyReservedDirectiveParams { .. }
+    )
 }

@@ -115,7 +115,8 @@ impl Toolbox {
         if let Value::String(text) = &call.arguments {
             return Err(ToolError::Failed(format!("the arguments are not a JSON object: {text}")));
         }
-        if let Some(problem) = schema.problem(&call.arguments) {
+        let problem = schema.problem(&call.arguments);
+        if let Some(problem) = problem.map_err(|error| ToolError::Failed(error.to_string()))? {
             return Err(ToolError::Failed(format!("the arguments do not fit: {problem}")));
         }
         Ok((Arc::clone(tool), tool.timeout().unwrap_or(self.timeout)))

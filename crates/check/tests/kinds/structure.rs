@@ -1,6 +1,6 @@
 //! The output's structure, and parts of the output.
 
-use crate::{attempt_with, check, expect_all, expect_error, result};
+use crate::{attempt_with, check, expect_all, expect_error, expect_inconclusive, result};
 
 #[test]
 fn formats_are_recognised() {
@@ -127,4 +127,60 @@ fn missing_part_fails_negated_or_not() {
             assert!(!found.passed && found.message.contains(message), "{lines}: {}", found.message);
         }
     }
+}
+
+#[test]
+fn pattern_that_takes_too_long_is_inconclusive_negated_or_not() {
+    let evil = r"^(?:(?=a)a+)+$";
+    let pattern = format!("{{ type = 'string', pattern = '{evil}' }}");
+    let text = format!("\"{}!\"", "a".repeat(60));
+    for lines in [
+        format!("kind = 'json_schema'\nschema = {pattern}"),
+        format!("kind = 'json_schema'\nschema = {{ not = {pattern} }}"),
+        format!("kind = 'json_schema'\nschema = {{ anyOf = [{pattern}, {{ type = 'number' }}] }}"),
+        format!("kind = 'contains_json'\nschema = {{ items = {{ not = {pattern} }} }}"),
+        format!("kind = 'json_schema'\nschema = {{ patternProperties = {{ '{evil}' = false }} }}"),
+    ] {
+        let text = match lines.contains("items") {
+            true => format!("[{text}]"),
+            false if lines.contains("patternProperties") => format!("{{{text}: 1}}"),
+            false => text.clone(),
+        };
+        expect_inconclusive(&lines, &attempt_with(&text), "too many steps");
+    }
+    let lookahead = "kind = 'json_schema'\nschema = { pattern = '^(?=.*[0-9])a' }";
+    expect_all(&[(lookahead, "\"ab1\"", true), (lookahead, "\"ab\"", false)]);
+}
+
+#[test]
+fn patterns_without_lookaround_are_linear() {
+    let lines = "kind = 'json_schema'\nschema = { pattern = '^(a+)+$' }";
+    let text = format!("\"{}!\"", "a".repeat(100_000));
+    expect_all(&[(lines, &text, false), (lines, "\"aaa\"", true)]);
+}
+
+#[test]
+fn json_that_cannot_be_represented_is_inconclusive() {
+    let deep = "[".repeat(1000) + &"]".repeat(1000);
+    for text in [deep.as_str(), "[1e999]"] {
+        let attempt = attempt_with(text);
+        for lines in [
+            "kind = 'json_schema'\nschema = { type = 'array' }",
+            "kind = 'contains_json'\nschema = { type = 'array' }",
+            "kind = 'json_path'\npath = '$[0]'",
+        ] {
+            expect_inconclusive(lines, &attempt, "cannot be tested");
+        }
+        crate::expect("kind = 'is_json'", &attempt, true);
+        crate::expect("kind = 'contains_json'", &attempt, true);
+    }
+}
+
+#[test]
+fn depth_is_no_reason_to_fail() {
+    let brackets = format!("{}1{}", "[".repeat(20_000), "]".repeat(20_000));
+    crate::expect("kind = 'is_json'", &attempt_with(&brackets), true);
+    expect_inconclusive("kind = 'is_yaml'", &attempt_with(&brackets), "cannot be tested");
+    let xml = format!("{}x{}", "<a>".repeat(20_000), "</a>".repeat(20_000));
+    crate::expect("kind = 'is_xml'", &attempt_with(&xml), true);
 }
