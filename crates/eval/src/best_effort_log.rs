@@ -1,8 +1,9 @@
 //! Logs that may be incomplete.
 
 use crate::Error;
+use bakeoff_journal::private_file_options;
 use serde::Serialize;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -28,7 +29,8 @@ impl BestEffortLog {
     /// Creates a file, or opens an existing one for appending.
     pub(crate) fn open(path: &Path) -> Result<BestEffortLog, Error> {
         let open = || {
-            let file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
+            let mut options = private_file_options();
+            let file = options.read(true).append(true).create(true).open(path)?;
             bakeoff_journal::cut_torn_line(&file)?;
             Ok(file)
         };

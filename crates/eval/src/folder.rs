@@ -7,7 +7,9 @@ use crate::run_file::{Layout, RunFile};
 use crate::summary_file::{SummaryFile, TargetFields};
 use crate::trial_record::ResultFile;
 use bakeoff_core::{RunId, Status, Summary, TargetName, TrialKey, TrialResult};
-use bakeoff_journal::{write_atomic, write_atomic_with};
+use bakeoff_journal::{
+    create_private_folder, create_private_folders, write_atomic, write_atomic_with,
+};
 use bakeoff_suite::{Artifacts, Suite};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -55,7 +57,7 @@ impl RunFolder {
             move |source| Error::Create { path, source }
         };
         let is_new = !parent.exists();
-        fs::create_dir_all(parent).map_err(create(parent))?;
+        create_private_folders(parent).map_err(create(parent))?;
         // Runs do not belong in version control; other contents of an existing folder may.
         if is_new {
             write_atomic(&parent.join(".gitignore"), b"*\n")?;
@@ -64,7 +66,7 @@ impl RunFolder {
         loop {
             let id = format!("{time}-{}-{}", safe_name(suite), random_suffix());
             let path = parent.join(&id);
-            match fs::create_dir(&path) {
+            match create_private_folder(&path) {
                 Ok(()) => return Ok(RunFolder { id: id.into(), path, layout }),
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(source) => return Err(Error::Create { path, source }),
@@ -124,7 +126,7 @@ impl RunFolder {
             for target in &summary.targets {
                 let path = self.target(&target.target);
                 let file = TargetFields::of_target(target, suite, &path, cases);
-                fs::create_dir_all(&path)
+                create_private_folders(&path)
                     .map_err(|source| Error::Write { path: path.clone(), source })?;
                 write_json(&path.join(SUMMARY_FILE), &file)?;
             }
@@ -159,7 +161,7 @@ impl RunFolder {
     /// Writes `aggregated.json` of a trial's case.
     pub(crate) fn write_case(&self, key: &TrialKey, case: &impl Serialize) -> Result<(), Error> {
         let folder = self.case(key);
-        fs::create_dir_all(&folder)
+        create_private_folders(&folder)
             .map_err(|source| Error::Write { path: folder.clone(), source })?;
         write_json(&folder.join("aggregated.json"), case)
     }
@@ -186,7 +188,7 @@ impl RunFolder {
                 _ => Ok(()),
             };
         }
-        fs::create_dir_all(&folder)
+        create_private_folders(&folder)
             .map_err(|source| Error::Write { path: folder.clone(), source })?;
         // The output of an agent is only a part of its transcript.
         let stdout = result.attempt.transcript.as_ref().unwrap_or(&result.attempt.output);

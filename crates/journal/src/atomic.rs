@@ -1,7 +1,8 @@
 //! Atomic file writes.
 
 use crate::Error;
-use std::fs::{self, File};
+use crate::private::private_file_options;
+use std::fs::{self, File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +15,7 @@ pub fn write_atomic(path: &Path, contents: &[u8]) -> Result<(), Error> {
     write_atomic_with(path, |writer| writer.write_all(contents))
 }
 
-/// Writes a file atomically: under a temporary name, which is then renamed.
+/// Writes a file atomically, for its owner only: under a temporary name, which is then renamed.
 ///
 /// A reader sees either the old or the new contents. The data is not synced to disk: after a power failure
 /// the file may be missing, but its contents can be restored from the journal.
@@ -27,7 +28,7 @@ pub fn write_atomic_with(
         write(&mut buffered)?;
         buffered.flush()
     };
-    replace(&temporary_path(path), path, write_buffered).map_err(|source| Error::Io {
+    replace(path, private_file_options(), write_buffered).map_err(|source| Error::Io {
         action: "write",
         path: path.to_owned(),
         source,
@@ -35,24 +36,25 @@ pub fn write_atomic_with(
 }
 
 /// Returns a path next to `path` that no other call uses.
-pub(crate) fn temporary_path(path: &Path) -> PathBuf {
+fn temporary_path(path: &Path) -> PathBuf {
     let unique = COUNTER.fetch_add(1, Ordering::Relaxed);
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}-{unique}.tmp", std::process::id()));
     path.with_file_name(name)
 }
 
-/// Writes `temporary` and renames it to `path`.
+/// Writes a new file and renames it to `path`. `options` has the mode of the new file.
 pub(crate) fn replace(
-    temporary: &Path,
     path: &Path,
+    mut options: OpenOptions,
     write: impl FnOnce(File) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
-    let written =
-        File::create(temporary).and_then(write).and_then(|()| fs::rename(temporary, path));
+    let temporary = temporary_path(path);
+    let opened = options.write(true).create_new(true).open(&temporary);
+    let written = opened.and_then(write).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         // If the partial file cannot be removed either, the first error is the more useful one.
-        let _ = fs::remove_file(temporary);
+        let _ = fs::remove_file(&temporary);
     }
     written
 }

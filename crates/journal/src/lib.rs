@@ -1,16 +1,20 @@
 //! Durable files: an append-only journal of JSON lines with checksums that survives `kill -9` at any moment,
-//! and atomic file writes.
+//! atomic file writes, files for their owner only, and export files.
 //!
 //! The meaning of the records is up to the callers.
 
 mod atomic;
 mod checksum;
 mod output;
+mod private;
 mod reader;
 mod writer;
 
 pub use atomic::{write_atomic, write_atomic_with};
 pub use output::{STANDARD_OUTPUT, write_output};
+pub use private::{
+    create_private_folder, create_private_folders, is_open_to_others, private_file_options,
+};
 pub use reader::{Records, read};
 pub use writer::{Journal, cut_torn_line, is_open};
 

@@ -4,7 +4,7 @@
 //! to as it is.
 
 use crate::Error;
-use crate::atomic::{replace, temporary_path};
+use crate::atomic::replace;
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{BufWriter, ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -61,14 +61,13 @@ fn replace_regular(
     permissions: Option<Permissions>,
     write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
-    let temporary = temporary_path(target);
     let write_with_mode = |file: File| {
         if let Some(permissions) = permissions {
             file.set_permissions(permissions)?;
         }
         stream(file, write)
     };
-    replace(&temporary, target, write_with_mode)
+    replace(target, OpenOptions::new(), write_with_mode)
 }
 
 fn stream(

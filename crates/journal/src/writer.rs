@@ -1,5 +1,6 @@
 //! Appending to a journal.
 
+use crate::private::private_file_options;
 use crate::{Error, checksum};
 use serde::Serialize;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -34,7 +35,7 @@ pub struct Journal {
 impl Journal {
     /// Creates a journal. The file must not exist.
     pub fn create(path: &Path) -> Result<Journal, Error> {
-        let file = OpenOptions::new()
+        let file = private_file_options()
             .read(true)
             .append(true)
             .create_new(true)
@@ -62,7 +63,7 @@ impl Journal {
     /// [`Error::Locked`] while another process has it open.
     pub fn open(path: &Path) -> Result<Journal, Error> {
         let error = |source| Error::Io { action: "open", path: path.to_owned(), source };
-        let mut options = OpenOptions::new();
+        let mut options = private_file_options();
         let file = options.read(true).append(true).create(true).open(path).map_err(error)?;
         Journal::lock(file, path)
     }

@@ -5,6 +5,7 @@
 //! dedicated thread, which batches them into transactions.
 
 use bakeoff_core::Response;
+use bakeoff_journal::{create_private_folders, private_file_options};
 use rusqlite::{Connection, OptionalExtension, params};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -35,6 +36,14 @@ pub enum CacheError {
     /// The folder cannot be created.
     #[error("cannot create the folder of {}: {source}", path.display())]
     CreateDirectory {
+        /// File of the cache.
+        path: PathBuf,
+        /// Cause.
+        source: std::io::Error,
+    },
+    /// The file cannot be created.
+    #[error("cannot create {}: {source}", path.display())]
+    CreateFile {
         /// File of the cache.
         path: PathBuf,
         /// Cause.
@@ -322,10 +331,16 @@ fn remove_files(path: &Path) -> Result<(), CacheError> {
 
 fn connect(path: &Path) -> Result<Connection, CacheError> {
     if let Some(folder) = path.parent() {
-        std::fs::create_dir_all(folder)
+        create_private_folders(folder)
             .map_err(|source| CacheError::CreateDirectory { path: path.to_owned(), source })?;
     }
     let error = |source| CacheError::Sqlite { path: path.to_owned(), source };
+    // SQLite would create it for everyone. Its other files get the mode of this one.
+    private_file_options()
+        .append(true)
+        .create(true)
+        .open(path)
+        .map_err(|source| CacheError::CreateFile { path: path.to_owned(), source })?;
     let connection = Connection::open(path).map_err(error)?;
     connection.busy_timeout(BUSY_TIMEOUT).map_err(error)?;
     let version: i64 =

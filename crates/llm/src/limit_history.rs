@@ -4,7 +4,7 @@
 //! not reveal provider, model or account.
 
 use crate::Model;
-use bakeoff_journal::write_atomic;
+use bakeoff_journal::{create_private_folders, write_atomic};
 use bakeoff_pace::{LearnedLimit, PoolKey};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -115,7 +115,7 @@ impl LimitHistory {
         let json = serde_json::to_vec_pretty(&File { version: VERSION, pools })
             .map_err(|source| error(source.into()))?;
         if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(|source| error(source.into()))?;
+            create_private_folders(folder).map_err(|source| error(source.into()))?;
         }
         write_atomic(path, &json).map_err(|source| error(source.into()))
     }

@@ -154,6 +154,18 @@ impl Command {
         }
     }
 
+    /// Returns whether the command reads or writes the response cache, unless its flags say otherwise.
+    pub(crate) fn uses_cache(&self) -> bool {
+        matches!(
+            self,
+            Command::Run(_)
+                | Command::Race(_)
+                | Command::Select(_)
+                | Command::Map(_)
+                | Command::Score(_)
+        )
+    }
+
     /// Returns the export files of commands that have some.
     fn exports(&self) -> Option<&ExportArguments> {
         match self {

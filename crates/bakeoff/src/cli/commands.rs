@@ -23,12 +23,19 @@ mod tune;
 
 use crate::arguments::Command;
 use crate::error::CliError;
+use crate::exposed::warn_if_open_to_others;
 use crate::outcome::Outcome;
 use crate::printer::Printer;
+use crate::settings;
 
 /// Runs a command.
 pub(crate) fn run(command: Command, printer: &Printer) -> Result<Outcome, CliError> {
     command.check_standard_output()?;
+    if command.uses_cache()
+        && let Some(path) = settings::cache_file()
+    {
+        warn_if_open_to_others(&path, printer);
+    }
     match command {
         Command::Init(arguments) => init::run(&arguments, printer),
         Command::Check(arguments) => check::run(&arguments, printer),

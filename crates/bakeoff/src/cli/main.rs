@@ -10,6 +10,7 @@ mod commands;
 mod confirm;
 mod error;
 mod export;
+mod exposed;
 mod failed_cases;
 mod keyless;
 mod limits;

@@ -31,6 +31,7 @@ mod outputs;
 mod pacing;
 mod pacing_http;
 mod prices;
+mod private_files;
 mod probe;
 mod programs;
 mod prune;

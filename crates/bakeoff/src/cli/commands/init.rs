@@ -4,7 +4,7 @@ use crate::arguments::InitArguments;
 use crate::error::{CliError, UsageError};
 use crate::outcome::Outcome;
 use crate::printer::{Printer, chain};
-use bakeoff_journal::write_atomic;
+use bakeoff_journal::write_output;
 
 const FILES: [(&str, &str); 2] = [
     ("bakeoff.toml", include_str!("../templates/bakeoff.toml")),
@@ -26,7 +26,7 @@ pub(super) fn run(arguments: &InitArguments, printer: &Printer) -> Result<Outcom
         CliError::internal(format!("cannot create {}: {error}", folder.display()))
     })?;
     for (name, contents) in FILES {
-        write_atomic(&folder.join(name), contents.as_bytes())
+        write_output(&folder.join(name), |writer| writer.write_all(contents.as_bytes()))
             .map_err(|error| CliError::internal(chain(&error)))?;
         printer.data(format!("wrote {}", folder.join(name).display()));
     }

@@ -4,6 +4,7 @@ use super::report::{print_summary, verdict_line};
 use crate::arguments::RunArguments;
 use crate::error::{CliError, UsageError};
 use crate::export::export;
+use crate::exposed::warn_if_open_to_others;
 use crate::failed_cases::failed_cases;
 use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
@@ -27,7 +28,7 @@ pub(super) const MAX_FAILURES: usize = 10;
 pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outcome, CliError> {
     settings::raise_file_limit();
     arguments.suite = arguments.suite_option.take().or(arguments.suite);
-    let resumed = resumed_run(&arguments)?;
+    let resumed = resumed_run(&arguments, printer)?;
     let model_argument = arguments.model.clone();
     let mut stored = StoredRule::default();
     if let Some((_, file)) = &resumed {
@@ -114,9 +115,13 @@ pub(super) fn finished_outcome(
 }
 
 /// Finds the run to resume.
-fn resumed_run(arguments: &RunArguments) -> Result<Option<(PathBuf, RunFile)>, CliError> {
+fn resumed_run(
+    arguments: &RunArguments,
+    printer: &Printer,
+) -> Result<Option<(PathBuf, RunFile)>, CliError> {
     let Some(name) = &arguments.resume else { return Ok(None) };
     let path = find_run(&arguments.execution.out, name)?;
+    warn_if_open_to_others(&path, printer);
     let file = RunFile::read(&path)?;
     if file.select.is_some() {
         let hint = format!("use `bakeoff select --resume {}`", file.run_id);

@@ -8,6 +8,7 @@ mod strategy;
 use crate::arguments::{AnswerScope, RaceArguments};
 use crate::client::{ClientOptions, ModelClient};
 use crate::error::{CliError, UsageError};
+use crate::exposed::warn_if_open_to_others;
 use crate::models::{ModelResolver, require_price};
 use crate::outcome::Outcome;
 use crate::printer::{Printer, chain};
@@ -68,6 +69,7 @@ fn prepare(
         // An empty file counts as a missing one.
         Some(path) if path.exists() && !is_empty(path) => {
             let (file, recorded) = SessionFile::open(path).map_err(session_error)?;
+            warn_if_open_to_others(path, printer);
             (Some(file), Some(recorded))
         }
         _ => (None, None),

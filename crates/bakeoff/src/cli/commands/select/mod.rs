@@ -5,6 +5,7 @@ mod display;
 use super::run::RequestLog;
 use crate::arguments::SelectArguments;
 use crate::error::{CliError, UsageError};
+use crate::exposed::warn_if_open_to_others;
 use crate::outcome::Outcome;
 use crate::printer::{Printer, count};
 use crate::resume_command::hint_at_resume;
@@ -29,6 +30,9 @@ pub(super) fn run(mut arguments: SelectArguments, printer: &Printer) -> Result<O
     settings::raise_file_limit();
     arguments.suite = arguments.suite_option.take().or(arguments.suite);
     let resume = resumed_search(&mut arguments)?;
+    if let Some(path) = &resume {
+        warn_if_open_to_others(path, printer);
+    }
     let path = arguments.suite.clone().unwrap_or_else(|| PathBuf::from("."));
     let options = LoadOptions::new().must_run(true).combinations(true);
     let suite = Suite::load_with(&path, options, &settings::variable)?;
