@@ -191,6 +191,18 @@ async fn no_path_leads_out_of_the_workspace() {
 }
 
 #[tokio::test]
+async fn depth_of_paths_is_limited() {
+    let folder = TestFolder::new();
+    let deepest = format!("{}file", "d/".repeat(63));
+    folder.call("write_file", json!({"path": deepest, "content": "x"})).await.unwrap();
+    assert_eq!(folder.call("read_file", json!({"path": deepest})).await.unwrap(), "x");
+    let deeper = format!("{}file", "e/".repeat(1000));
+    let error = folder.call("write_file", json!({"path": deeper, "content": "x"})).await;
+    assert!(error.unwrap_err().contains("1001 components; at most 64"));
+    assert!(!folder.work().join("e").exists());
+}
+
+#[tokio::test]
 async fn links_within_the_workspace_are_followed() {
     let folder = TestFolder::new();
     std::fs::create_dir(folder.work().join("real")).unwrap();

@@ -12,6 +12,9 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
+/// Maximum number of components of a path. Creating folders takes time that grows with the square of their depth.
+const MAX_DEPTH: usize = 64;
+
 /// Folder that confines relative paths.
 #[derive(Debug, Clone)]
 pub(super) struct ConfinedFolder {
@@ -144,7 +147,7 @@ impl ConfinedFolder {
 
 /// Splits a relative path without `..` into its components.
 fn path_parts(path: &str) -> Result<Vec<&std::ffi::OsStr>, ToolError> {
-    Path::new(path)
+    let parts: Result<Vec<_>, _> = Path::new(path)
         .components()
         .filter_map(|part| match part {
             Component::Normal(name) => Some(Ok(name)),
@@ -156,7 +159,14 @@ fn path_parts(path: &str) -> Result<Vec<&std::ffi::OsStr>, ToolError> {
                 "`{path}` is refused: paths are relative to the workspace, such as `notes.txt`"
             )))),
         })
-        .collect()
+        .collect();
+    match parts {
+        Ok(parts) if parts.len() > MAX_DEPTH => Err(ToolError::Failed(format!(
+            "the path has {} components; at most {MAX_DEPTH} are possible",
+            parts.len()
+        ))),
+        parts => parts,
+    }
 }
 
 /// Flags for files that may be replaced after the check: links are not followed, and pipes do not block.
