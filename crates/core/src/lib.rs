@@ -43,7 +43,7 @@ pub use trial::{
     Attempt, CheckResult, ErrorKind, Status, Timing, ToolUse, TrialError, TrialKey, TrialResult,
     Verdict, WorkspaceFile,
 };
-pub use usage::Usage;
+pub use usage::{MAX_TOKENS, Usage};
 
 /// Version of every file that Bakeoff writes; readers reject a newer one.
 pub const SCHEMA_VERSION: u32 = 1;

@@ -23,6 +23,9 @@ pub struct Usage {
     pub reasoning: u64,
 }
 
+/// Largest plausible count of tokens of a trial. Larger ones, which faulty servers report, are unknown.
+pub const MAX_TOKENS: u64 = 1_000_000_000;
+
 fn is_zero(tokens: &u64) -> bool {
     *tokens == 0
 }
@@ -31,6 +34,13 @@ impl Usage {
     /// Returns the prompt tokens, cached or not.
     pub fn prompt(&self) -> u64 {
         self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+
+    /// Returns the usage unless a count is implausible: more than [`MAX_TOKENS`].
+    pub fn plausible(self) -> Option<Usage> {
+        let Usage { input, output, cache_read, cache_write, reasoning } = self;
+        let counts = [input, output, cache_read, cache_write, reasoning];
+        counts.iter().all(|count| *count <= MAX_TOKENS).then_some(self)
     }
 
     /// Returns all tokens.

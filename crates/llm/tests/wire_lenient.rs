@@ -411,3 +411,31 @@ fn values_of_any_type_never_panic_and_minor_ones_are_tolerated() {
         }
     }
 }
+
+#[test]
+fn implausible_usage_is_unknown() {
+    let replace = |value: &Value, count: &str| -> Value {
+        serde_json::from_str(&value.to_string().replace("\"12\"", count)).unwrap()
+    };
+    for count in [
+        "18446744073709551615",
+        "18446744073709551614",
+        "-1",
+        "-1e300",
+        "1e300",
+        "\"-5\"",
+        "2000000000",
+    ] {
+        for wire in Wire::ALL {
+            let plain = decode(wire, &replace(&loose_body(wire), count));
+            assert_eq!(plain.usage, Usage::default(), "{wire} {count}");
+            assert_eq!(plain.text(), decode(wire, &loose_body(wire)).text(), "{wire} {count}");
+            let events: Vec<Value> =
+                loose_stream(wire).iter().map(|event| replace(event, count)).collect();
+            assert_eq!(stream(wire, &events).usage, Usage::default(), "{wire} {count}");
+        }
+    }
+    let cached = json!({"id": "a", "choices": [{"message": {"content": "x"}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 12, "completion_tokens": 3, "prompt_tokens_details": {"cached_tokens": -1}}});
+    assert_eq!(decode(OpenAiChat, &cached).usage, Usage::default());
+}

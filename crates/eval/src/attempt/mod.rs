@@ -18,7 +18,7 @@ use crate::context::TrialContext;
 use crate::trace::Trace;
 use crate::trial::{failed, milliseconds};
 use bakeoff_agent::{ToolExchange, ToolResult, Workspace};
-use bakeoff_core::{Attempt, ErrorKind, Event, Redactor, ToolUse, TrialError, TrialKey};
+use bakeoff_core::{Attempt, ErrorKind, Event, Redactor, ToolUse, TrialError, TrialKey, Usage};
 use bakeoff_llm::Ordinals;
 use bakeoff_suite::{Case, ProgramTarget, Target, TargetKind};
 use model::ModelPrompt;
@@ -109,6 +109,7 @@ async fn within_budget(
     };
     let mut output = attempt.await;
     let attempt = &mut output.attempt;
+    attempt.usage = attempt.usage.and_then(Usage::plausible);
     attempt.cost = attempt.cost.or_else(|| target.pricing.cost(attempt.usage.as_ref()));
     reservation.finish(attempt);
     output

@@ -12,7 +12,7 @@ pub(super) use decode::decode;
 pub(super) use encode::{encode, path};
 pub(super) use stream::StreamAssembler;
 
-use super::lenient::Count;
+use super::lenient::{Count, plausible};
 use bakeoff_core::{FinishReason, Usage};
 use serde::Deserialize;
 
@@ -31,6 +31,17 @@ struct UsageMetadata {
 
 impl UsageMetadata {
     fn usage(&self) -> Usage {
+        let counts = [
+            self.prompt_token_count,
+            self.tool_use_prompt_token_count,
+            self.cached_content_token_count,
+            self.candidates_token_count,
+            self.thoughts_token_count,
+        ];
+        plausible(&counts, || self.plausible_usage())
+    }
+
+    fn plausible_usage(&self) -> Usage {
         let prompt = self.prompt_token_count.0.saturating_add(self.tool_use_prompt_token_count.0);
         let cache_read = self.cached_content_token_count.0.min(prompt);
         let reasoning = self.thoughts_token_count.0;

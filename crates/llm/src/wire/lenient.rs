@@ -3,15 +3,33 @@
 //! A value of an unexpected type in a minor field must not make a whole response undecodable. Types that
 //! cannot be interpreted count as absent.
 
+use bakeoff_core::{MAX_TOKENS, Usage};
 use serde::de::{Deserialize, DeserializeOwned, Deserializer, IgnoredAny, MapAccess, SeqAccess};
 use serde::de::{Error, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// A token count or an index: a number, a number as text, or anything else, which counts as zero.
+/// A token count or an index: a number, a number as text, or anything else, which counts as zero. A negative number is
+/// [`Count::IMPLAUSIBLE`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Count(pub(super) u64);
+
+impl Count {
+    /// A number that is no count.
+    pub(super) const IMPLAUSIBLE: Count = Count(u64::MAX);
+
+    fn from_float(count: f64) -> Count {
+        // The cast saturates at the largest number.
+        if count < 0.0 { Count::IMPLAUSIBLE } else { Count(count as u64) }
+    }
+}
+
+/// Returns the usage, which is unknown if one of its counts is implausible.
+pub(super) fn plausible(counts: &[Count], usage: impl FnOnce() -> Usage) -> Usage {
+    let has_implausible = counts.iter().any(|count| count.0 > MAX_TOKENS);
+    if has_implausible { Usage::default() } else { usage() }
+}
 
 impl<'de> Deserialize<'de> for Count {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -25,16 +43,15 @@ impl<'de> Deserialize<'de> for Count {
                 Ok(Count(count))
             }
             fn visit_i64<E: Error>(self, count: i64) -> Result<Count, E> {
-                Ok(Count(u64::try_from(count).unwrap_or(0)))
+                Ok(u64::try_from(count).map_or(Count::IMPLAUSIBLE, Count))
             }
             fn visit_f64<E: Error>(self, count: f64) -> Result<Count, E> {
-                // The cast saturates, so negative numbers become zero.
-                Ok(Count(count as u64))
+                Ok(Count::from_float(count))
             }
             fn visit_str<E: Error>(self, text: &str) -> Result<Count, E> {
                 let text = text.trim();
-                let float = || text.parse::<f64>().map_or(0, |count| count as u64);
-                Ok(Count(text.parse().unwrap_or_else(|_| float())))
+                let float = || text.parse().map_or(Count(0), Count::from_float);
+                Ok(text.parse().map_or_else(|_| float(), Count))
             }
             fn visit_bool<E: Error>(self, _: bool) -> Result<Count, E> {
                 Ok(Count(0))
@@ -137,8 +154,9 @@ mod tests {
             ("7.0", 7),
             ("\"7\"", 7),
             ("\" 7.0 \"", 7),
-            ("-1", 0),
-            ("-1.5", 0),
+            ("-1", u64::MAX),
+            ("-1.5", u64::MAX),
+            ("\"-1\"", u64::MAX),
             ("null", 0),
             ("1e99", u64::MAX),
             ("\"many\"", 0),

@@ -10,7 +10,7 @@ pub(super) use decode::decode;
 pub(super) use encode::encode;
 pub(super) use stream::StreamAssembler;
 
-use super::lenient::{Count, Lenient};
+use super::lenient::{Count, Lenient, plausible};
 use bakeoff_core::{FinishReason, Usage};
 use serde::Deserialize;
 
@@ -41,6 +41,20 @@ struct CompletionDetails {
 
 impl ChatUsage {
     fn usage(&self) -> Usage {
+        let details = self.prompt_tokens_details.as_ref().map(|details| &details.0);
+        let of_completion = self.completion_tokens_details.as_ref().map(|details| &details.0);
+        let counts = [
+            self.prompt_tokens,
+            self.completion_tokens,
+            self.prompt_cache_hit_tokens,
+            details.map_or(Count(0), |details| details.cached_tokens),
+            details.map_or(Count(0), |details| details.cache_write_tokens),
+            of_completion.map_or(Count(0), |details| details.reasoning_tokens),
+        ];
+        plausible(&counts, || self.plausible_usage())
+    }
+
+    fn plausible_usage(&self) -> Usage {
         let details = self.prompt_tokens_details.as_ref().map(|details| &details.0);
         let cache_read = details
             .map_or(0, |details| details.cached_tokens.0)

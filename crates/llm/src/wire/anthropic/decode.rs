@@ -67,7 +67,7 @@ pub(in crate::wire) fn decode(body: &[u8]) -> Result<Response, DecodeError> {
             .stop_reason
             .and_then(Text::non_empty)
             .map_or_else(|| FinishReason::Other("missing".to_owned()), |reason| finish(&reason)),
-        usage,
+        usage: usage.plausible().unwrap_or_default(),
         extra,
     })
 }

@@ -224,7 +224,7 @@ impl StreamAssembler {
                 Some(reason) => finish(&reason),
                 None => FinishReason::Other("missing".to_owned()),
             },
-            usage: self.usage,
+            usage: self.usage.plausible().unwrap_or_default(),
             extra,
         })
     }

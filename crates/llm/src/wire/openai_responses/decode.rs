@@ -2,7 +2,7 @@
 
 use super::super::body::{arguments_from_value, open_struct, parse};
 use super::super::leftover::{indexed, insert_list, is_blank, leftovers};
-use super::super::lenient::{Count, Lenient, Text};
+use super::super::lenient::{Count, Lenient, Text, plausible};
 use super::super::{DecodeError, Wire};
 use super::phase_marker;
 use crate::failure::Failure;
@@ -54,6 +54,19 @@ struct OutputDetails {
 
 impl ResponseUsage {
     fn usage(&self) -> Usage {
+        let of_input = self.input_tokens_details.as_ref().map(|details| &details.0);
+        let of_output = self.output_tokens_details.as_ref().map(|details| &details.0);
+        let counts = [
+            self.input_tokens,
+            self.output_tokens,
+            of_input.map_or(Count(0), |details| details.cached_tokens),
+            of_input.map_or(Count(0), |details| details.cache_write_tokens),
+            of_output.map_or(Count(0), |details| details.reasoning_tokens),
+        ];
+        plausible(&counts, || self.plausible_usage())
+    }
+
+    fn plausible_usage(&self) -> Usage {
         let details = self.input_tokens_details.as_ref();
         let cache_read =
             details.map_or(0, |details| details.0.cached_tokens.0).min(self.input_tokens.0);
