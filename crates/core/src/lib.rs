@@ -37,7 +37,7 @@ pub use request::{OutputFormat, Request, Thinking, ToolChoice, ToolDefinition};
 pub use response::{FinishReason, Response};
 pub use secret::{PieceRedactor, Redactor};
 pub use summary::{Interval, PassK, RunStats, Score, Summary, TargetSummary};
-pub use text::one_line;
+pub use text::{one_line, printable};
 pub use traffic::{HttpEntry, LimitRecord, PoolState, PoolSummary};
 pub use trial::{
     Attempt, CheckResult, ErrorKind, Status, Timing, ToolUse, TrialError, TrialKey, TrialResult,

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::details::{Details, FailedTrial};
-use bakeoff_core::{CaseSummary, Status, Summary, TargetSummary, Verdict};
+use bakeoff_core::{CaseSummary, Status, Summary, TargetSummary, Verdict, printable};
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestRerun, TestSuite};
 use std::io::Write;
 use std::time::Duration;
@@ -32,7 +32,9 @@ pub fn write_junit(
     report.set_time(Duration::from_millis(summary.stats.elapsed_ms));
     let suites = summary.targets.iter().map(|target| suite(summary, target, details, tests));
     report.add_test_suites(suites);
-    report.serialize(writer).map_err(|error| Error::Format(error.to_string()))
+    let text = report.to_string().map_err(|error| Error::Format(error.to_string()))?;
+    let written = writer.write_all(printable(&text).as_bytes());
+    written.map_err(Error::Write)
 }
 
 fn suite(

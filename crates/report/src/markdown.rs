@@ -2,7 +2,7 @@
 
 use crate::details::Details;
 use crate::table::{cases, cost, duration, has_scores, interval, rate, score};
-use bakeoff_core::{CaseSummary, Status, Summary, TargetSummary, Verdict};
+use bakeoff_core::{CaseSummary, Status, Summary, TargetSummary, Verdict, one_line, printable};
 use std::fmt::Write;
 
 /// Maximum number of listed cases per target; the run's folder has all of them.
@@ -152,13 +152,13 @@ fn status_label(status: Status) -> &'static str {
 
 /// Escapes text inside HTML, where Markdown is not parsed.
 fn html(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace(['\n', '\r'], " ")
+    one_line(text).replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// Escapes text inside a table cell: no markup, cell separators or line breaks.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for letter in text.chars() {
+    for letter in printable(text).chars() {
         match letter {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),

@@ -8,7 +8,7 @@ use crate::error::{CliError, UsageError};
 use crate::outcome::{EventFields, Outcome, insert};
 use crate::problems;
 use bakeoff_agent::AgentEvent;
-use bakeoff_core::{Event, ExitCode, Redactor, one_line};
+use bakeoff_core::{Event, ExitCode, Redactor, one_line, printable};
 use chrono::{SecondsFormat, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -71,7 +71,7 @@ impl Printer {
     pub(crate) fn data(&self, line: impl AsRef<str>) {
         match self.mode {
             OutputMode::Text => {
-                self.check_written(writeln!(anstream::stdout(), "{}", line.as_ref()));
+                self.check_written(writeln!(anstream::stdout(), "{}", printable(line.as_ref())));
             }
             OutputMode::Redirected => self.message(line),
             OutputMode::Quiet | OutputMode::Json => {}
@@ -86,7 +86,7 @@ impl Printer {
         let mut out = std::io::stdout().lock();
         let text = text.as_ref();
         let written = match out.is_terminal() {
-            true => writeln!(out, "{}", strip_controls(text)),
+            true => writeln!(out, "{}", printable(text)),
             false => writeln!(out, "{text}"),
         };
         self.check_written(written);
@@ -95,14 +95,14 @@ impl Printer {
     /// Prints a message on standard error in text mode.
     pub(crate) fn message(&self, line: impl AsRef<str>) {
         if self.is_text() {
-            let _ = writeln!(anstream::stderr(), "{}", line.as_ref());
+            let _ = writeln!(anstream::stderr(), "{}", printable(line.as_ref()));
         }
     }
 
     /// Prints a message on standard error in every mode but quiet: prompts and reactions to signals.
     pub(crate) fn notice(&self, line: impl AsRef<str>) {
         if self.mode != OutputMode::Quiet {
-            let _ = writeln!(anstream::stderr(), "{}", line.as_ref());
+            let _ = writeln!(anstream::stderr(), "{}", printable(line.as_ref()));
         }
     }
 
@@ -131,9 +131,9 @@ impl Printer {
     pub(crate) fn error(&self, message: impl AsRef<str>, hint: Option<&str>) {
         const ERROR: anstyle::Style = anstyle::AnsiColor::Red.on_default().bold();
         let mut err = anstream::stderr();
-        let _ = writeln!(err, "{ERROR}error{ERROR:#}: {}", strip_controls(message.as_ref()));
+        let _ = writeln!(err, "{ERROR}error{ERROR:#}: {}", printable(message.as_ref()));
         if let Some(hint) = hint {
-            let _ = writeln!(err, "  hint: {hint}");
+            let _ = writeln!(err, "  hint: {}", printable(hint));
         }
     }
 
@@ -274,11 +274,6 @@ fn now() -> String {
     Utc::now().to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// Returns the text without control characters, which could take over a terminal.
-pub(crate) fn strip_controls(text: &str) -> String {
-    text.chars().filter(|letter| !letter.is_control() || ['\n', '\t'].contains(letter)).collect()
-}
-
 /// Returns the messages of an error and its sources on one line.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
@@ -299,15 +294,4 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 pub(crate) fn count(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{number} {noun}{plural}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_are_stripped() {
-        let text = "I \u{1b}[31mpick\u{1b}]0;pwn\u{7} it\n\tand\r\u{9b}2J é 漢";
-        assert_eq!(strip_controls(text), "I [31mpick]0;pwn it\n\tand2J é 漢");
-    }
 }

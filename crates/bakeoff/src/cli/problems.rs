@@ -3,6 +3,7 @@
 use crate::printer::count;
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Level, Origin, Renderer, Snippet};
+use bakeoff_core::{one_line, printable};
 use bakeoff_suite::Problem;
 use serde_json::{Value, json};
 
@@ -13,8 +14,10 @@ pub(crate) fn summary(problems: &[Problem]) -> String {
 
 /// Renders a problem with its source line.
 pub(crate) fn render(problem: &Problem) -> String {
-    let path = problem.path.display().to_string();
-    let mut title = Level::ERROR.primary_title(problem.message.as_str());
+    let path = one_line(&problem.path.display().to_string());
+    // The renderer replaces control characters of the excerpt.
+    let (message, hint) = (printable(&problem.message), problem.hint.as_deref().map(printable));
+    let mut title = Level::ERROR.primary_title(&*message);
     if let Some(code) = problem.code {
         title = title.id(code);
     }
@@ -29,8 +32,8 @@ pub(crate) fn render(problem: &Problem) -> String {
             .element(Origin::path(path.as_str()).line(position.line).char_column(position.column)),
         None => title.element(Origin::path(path.as_str())),
     };
-    let group = match &problem.hint {
-        Some(hint) => group.element(Level::HELP.message(hint.as_str())),
+    let group = match &hint {
+        Some(hint) => group.element(Level::HELP.message(&**hint)),
         None => group,
     };
     Renderer::styled().decor_style(DecorStyle::Ascii).render(&[group])

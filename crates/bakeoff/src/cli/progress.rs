@@ -1,6 +1,6 @@
 //! Progress of a run on standard error.
 
-use bakeoff_core::{Event, NanoDollars, PoolState, RunPlan, Status, one_line};
+use bakeoff_core::{Event, NanoDollars, PoolState, RunPlan, Status, one_line, printable};
 use bakeoff_report::pool_line;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::collections::BTreeMap;
@@ -100,7 +100,7 @@ impl ProgressDisplay {
             self.bar.inc(1);
         }
         if !self.bar.is_hidden() {
-            self.bar.set_message(counts.describe());
+            self.bar.set_message(printable(&counts.describe()).into_owned());
             if matches!(event, Event::Pool { .. }) {
                 self.bar.set_prefix(self.pool_lines());
             }
@@ -143,6 +143,7 @@ pub(crate) enum ProgressPrinter {
 
 impl ProgressPrinter {
     pub(crate) fn print(&self, line: &str) {
+        let line = &*printable(line);
         match self {
             ProgressPrinter::Bar(bar) if !bar.is_hidden() => bar.println(line),
             ProgressPrinter::Bars(bars) if !bars.is_hidden() => {

@@ -22,6 +22,7 @@ mod evidence;
 mod fastskill;
 mod fastskill_golden;
 mod faults;
+mod hostile_text;
 mod isolation;
 mod json;
 mod killed;

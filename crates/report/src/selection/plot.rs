@@ -1,5 +1,6 @@
 //! SVG plot of score against cost, or against latency if a cost is unknown.
 
+use bakeoff_core::printable;
 use bakeoff_select::{RankedCombination, SearchOutcome};
 use std::fmt::Write;
 
@@ -179,8 +180,8 @@ fn trimmed(number: String) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    text.chars()
-        .filter(|letter| !letter.is_control())
+    printable(text)
+        .chars()
         .map(|letter| match letter {
             '<' => "&lt;".to_owned(),
             '>' => "&gt;".to_owned(),

@@ -66,7 +66,7 @@ impl<'a> RaceDisplay<'a> {
                     if let Ok(style) = ProgressStyle::with_template("{prefix}  {msg}  {elapsed}") {
                         bar.set_style(style);
                     }
-                    bar.set_prefix(self.renderer.name(loop_id));
+                    bar.set_prefix(one_line(&self.renderer.name(loop_id)));
                     bar.set_message("waiting");
                     bar.enable_steady_tick(TICK);
                     bar
@@ -139,7 +139,7 @@ impl<'a> RaceDisplay<'a> {
 impl ActiveLoop {
     fn set_status(&self, status: &str) {
         if let Some(bar) = &self.bar {
-            bar.set_message(status.to_owned());
+            bar.set_message(one_line(status));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::printer::count;
 use crate::progress::ProgressPrinter;
-use bakeoff_core::Event;
+use bakeoff_core::{Event, printable};
 use bakeoff_report::{ranking_table, search_cost};
 use bakeoff_select::{SearchProgress, Space, rank_combinations};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -124,7 +124,8 @@ impl SearchDisplay {
 
     fn draw(&self) {
         if !self.bar.is_hidden() {
-            self.bar.set_message(format!("{}  {}", self.counters(), self.table));
+            let message = format!("{}  {}", self.counters(), self.table);
+            self.bar.set_message(printable(&message).into_owned());
         }
     }
 

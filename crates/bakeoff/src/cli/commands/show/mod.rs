@@ -5,7 +5,7 @@ mod render;
 use crate::arguments::ShowArguments;
 use crate::error::CliError;
 use crate::outcome::Outcome;
-use crate::printer::{Printer, chain, strip_controls};
+use crate::printer::{Printer, chain};
 use bakeoff_history::{PastRun, StoredTrial, TrialSelection, find_run};
 use render::trial_text;
 use serde_json::{Value, json};
@@ -24,7 +24,7 @@ pub(super) fn run(arguments: &ShowArguments, printer: &Printer) -> Result<Outcom
             printer.data("");
         }
         // Outputs may contain sequences that take over a terminal; `--json` has them unchanged.
-        printer.data(strip_controls(&trial_text(trial)));
+        printer.data(trial_text(trial));
         if let Some(missing) = missing(trial) {
             printer.warning(missing);
             printer.hint("set `artifacts = \"all\"` under [suite] to store them for every trial");
