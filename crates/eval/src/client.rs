@@ -86,7 +86,8 @@ fn redactor(suite: &Suite) -> Redactor {
     for judge in suite.judges.values() {
         judge.add_secrets(&mut redactor);
     }
-    // Programs inherit the whole environment and may print it.
+    // Programs receive the whole environment and the file `.env`, and may print them.
+    suite.env_file.add_secrets(&mut redactor);
     Provider::add_secrets(&|name| std::env::var(name).ok(), &mut redactor);
     redactor
 }

@@ -7,6 +7,8 @@ use bakeoff_check::{CheckFinding, ProgramCheck, PythonCheck, PythonSource, parse
 use bakeoff_core::{ErrorKind, RunId, TrialError, TrialKey};
 use bakeoff_suite::{PYTHON_PROGRAM, Suite};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -28,22 +30,29 @@ const WORKER: &str = include_str!("worker.py");
 #[derive(Debug)]
 pub struct PythonWorkers {
     folder: PathBuf,
+    /// Added to the environment of this process.
+    environment: BTreeMap<String, OsString>,
     workers: OnceLock<Workers>,
 }
 
 impl PythonWorkers {
-    /// Creates workers that run in `folder`.
-    pub fn new(folder: &Path) -> PythonWorkers {
-        PythonWorkers { folder: current_if_empty(folder), workers: OnceLock::new() }
+    /// Creates the workers of a suite, which run in its folder.
+    pub fn new(suite: &Suite) -> PythonWorkers {
+        PythonWorkers {
+            folder: suite_folder(suite),
+            environment: suite.env_file.variables().collect(),
+            workers: OnceLock::new(),
+        }
     }
 
     fn workers(&self, identity: Option<&Identity>) -> &Workers {
         self.workers.get_or_init(|| {
             let variables = identity.into_iter().flat_map(Identity::variables);
+            let variables = variables.map(|(name, value)| (name.to_owned(), value.into()));
             let command = [PYTHON_PROGRAM, "-u", "-c", WORKER].map(Into::into).to_vec();
             let mut program = WorkerProgram::new(command, &self.folder, MAX_OUTPUT_BYTES);
-            program.environment =
-                variables.map(|(name, value)| (name.to_owned(), value.into())).collect();
+            program.environment = self.environment.clone();
+            program.environment.extend(variables);
             let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
             let count = NonZeroUsize::new(cores.min(MAX_WORKERS)).unwrap_or(NonZeroUsize::MIN);
             Workers::new(program, count)
@@ -51,9 +60,12 @@ impl PythonWorkers {
     }
 }
 
-/// Returns `.` for an empty path, which is the folder of a suite in the current directory.
-fn current_if_empty(folder: &Path) -> PathBuf {
-    if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() }
+/// Returns the folder of a suite; `.` for a suite in the current directory.
+fn suite_folder(suite: &Suite) -> PathBuf {
+    match suite.path.parent() {
+        Some(folder) if folder != Path::new("") => folder.to_owned(),
+        _ => PathBuf::from("."),
+    }
 }
 
 /// Returns the attempt and its case as JSON.
@@ -88,9 +100,10 @@ impl CodeJudge<'_> {
         input: JudgeInput<'_>,
     ) -> Result<CheckFinding, TrialError> {
         let command = check.command.iter().map(Into::into).collect();
-        let folder = current_if_empty(self.suite.path.parent().unwrap_or(Path::new("")));
+        let folder = suite_folder(self.suite);
         let program = Program::new(command, folder, check.timeout, MAX_OUTPUT_BYTES)
             .input(facts(input)?.to_string())
+            .environment(self.suite.env_file.variables().collect())
             .identity(self.identity(Some(input.key)));
         let finished = bakeoff_agent::run(&program, self.cancel)
             .await

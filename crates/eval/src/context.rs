@@ -14,7 +14,6 @@ use bakeoff_llm::{Client, Network, Retry, Transport};
 use bakeoff_pace::RunTag;
 use bakeoff_suite::Suite;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::sync::mpsc;
@@ -85,7 +84,7 @@ impl TrialContext {
             keep: run.config.keep,
             workers: attempt::workers(&run.suite, &folder.id, &work),
             work,
-            python: PythonWorkers::new(run.suite.path.parent().unwrap_or(Path::new(""))),
+            python: PythonWorkers::new(&run.suite),
             events,
         };
         (Arc::new(context), receiver, cache_error)

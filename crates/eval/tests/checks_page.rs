@@ -73,7 +73,7 @@ async fn status(suite: &Suite, attempt: Attempt) -> (Status, Value) {
     let client = Client::new(
         ClientConfig::default().simulated_models([bakeoff_check::judge::simulated_judge()]),
     );
-    let python = PythonWorkers::new(suite.path.parent().unwrap());
+    let python = PythonWorkers::new(suite);
     let redactor = Redactor::default();
     let runner = CheckRunner::new(suite, &client, &python, &redactor);
     let case = suite.cases.iter().next().unwrap().unwrap();

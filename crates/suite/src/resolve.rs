@@ -72,11 +72,11 @@ pub(super) fn find(
 pub(super) fn report(error: ModelError, spans: &ModelSpans, problems: &mut Problems<'_>) {
     let hint = match &error {
         ModelError::UnknownProvider(name) => Some(provider_hint(name)),
-        ModelError::MissingVariable(name) => {
-            Some(format!("`export {name}=…`; write `$$` for a literal dollar sign"))
-        }
+        ModelError::MissingVariable(name) => Some(format!(
+            "`export {name}=…`, or set it in the file `.env` next to the suite; write `$$` for a literal dollar sign"
+        )),
         ModelError::MissingKey(name) => Some(format!(
-            "`export {name}=…`, or set `api_key_env` under [models]; `sim/…` models need no key"
+            "`export {name}=…`, set it in the file `.env` next to the suite, or set `api_key_env` under [models]; `sim/…` models need no key"
         )),
         ModelError::MissingBaseUrl(_) => {
             Some("define it under [models] with a `base_url`".to_owned())

@@ -5,6 +5,7 @@ use crate::case_error::CaseError;
 use crate::check_fields::CheckProblem;
 use crate::checks::{CheckReader, CheckSpec};
 use crate::coverage::Coverage;
+use crate::env_file::EnvFile;
 use crate::problem::{Problem, Problems, SourcePosition, SuiteError};
 use crate::roles::Roles;
 use crate::select::{self, SelectPlan};
@@ -60,6 +61,8 @@ pub struct Suite {
     pub digest: String,
     /// Warnings for the user: codes and messages.
     pub warnings: Vec<(&'static str, String)>,
+    /// Variables of the file `.env` next to the suite that the environment lacks.
+    pub env_file: EnvFile,
     /// FastSkill project that the suite was loaded from, if any.
     pub project: Option<FastSkillProject>,
 }
@@ -154,7 +157,8 @@ pub struct FastSkillProject {
 }
 
 impl Suite {
-    /// Loads and validates a suite: a file, or a folder with a `bakeoff.toml`. Makes no calls.
+    /// Loads and validates a suite: a file, or a folder with a `bakeoff.toml`. Makes no calls. A file `.env` next to it
+    /// supplies variables that the environment lacks.
     ///
     /// # Errors
     ///
@@ -213,31 +217,44 @@ impl Suite {
     ) -> Result<Suite, SuiteError> {
         let path = suite_file(path);
         let text = read(&path)?;
-        let mut problems = Problems::new(&path, &text);
-        let Some(tree) = parse(&text, &mut problems) else {
+        let env_file = EnvFile::read(folder(&path), environment)?;
+        let environment = &|name: &str| environment(name).or_else(|| env_file.get(name));
+        let mut suite = Suite::load_file(&path, &text, options, environment)?;
+        suite.warnings.extend(env_file.warnings());
+        Ok(Suite { env_file, ..suite })
+    }
+
+    fn load_file(
+        path: &Path,
+        text: &str,
+        options: LoadOptions<'_>,
+        environment: Environment<'_>,
+    ) -> Result<Suite, SuiteError> {
+        let mut problems = Problems::new(path, text);
+        let Some(tree) = parse(text, &mut problems) else {
             return Err(problems.into());
         };
-        if fastskill::is_project(&path, tree.get_ref()) {
+        if fastskill::is_project(path, tree.get_ref()) {
             if options.combinations {
-                return Err(select::missing_section(&path, None).into());
+                return Err(select::missing_section(path, None).into());
             }
-            return fastskill::load(&path, &text, tree.get_ref(), options, environment);
+            return fastskill::load(path, text, tree.get_ref(), options, environment);
         }
         tree::validate(tree.get_ref(), 0..0, &spec::SUITE_FILE, "the suite", &mut problems);
         let mut table = tree.into_inner();
-        matrix::add_targets(&mut table, folder(&path), &mut problems);
+        matrix::add_targets(&mut table, folder(path), &mut problems);
         target_defaults::apply(&mut table);
         let root = Node::new(&table, 0..0);
         if options.combinations && root.get("select").is_none() {
             // Further validation would only report the missing models of roles.
-            problems.extend([select::missing_section(&path, Some(&root))]);
+            problems.extend([select::missing_section(path, Some(&root))]);
             return Err(problems.into());
         }
         let searched_target = options.combinations.then(|| select::target_name(&root)).flatten();
         let only = searched_target.map(|target| vec![target]);
         let context = LoadContext {
-            path: &path,
-            text: &text,
+            path,
+            text,
             only: only.as_deref().unwrap_or(options.targets),
             roles: &Roles::read(&root, options.combinations, !options.must_run),
             loads_combinations: options.combinations,
@@ -270,16 +287,20 @@ pub struct SuiteModels {
     pub models: BTreeMap<String, ModelConfig>,
     /// Simulated models under `[sim]`.
     pub simulated: BTreeMap<String, SimModel>,
+    /// Variables of the file `.env` next to the suite that the environment lacks.
+    pub env_file: EnvFile,
 }
 
-/// Reads the models of a suite file. The rest of the file needs only valid keys and values.
+/// Reads the models of a suite file and the file `.env` next to it. The rest of the suite needs only valid keys and
+/// values.
 ///
 /// # Errors
 ///
 /// Returns all problems of keys, values and models.
-pub fn suite_models(path: &Path) -> Result<SuiteModels, SuiteError> {
+pub fn suite_models(path: &Path, environment: Environment<'_>) -> Result<SuiteModels, SuiteError> {
     let path = suite_file(path);
     let text = read(&path)?;
+    let env_file = EnvFile::read(folder(&path), environment)?;
     let mut problems = Problems::new(&path, &text);
     let Some(tree) = parse(&text, &mut problems) else {
         return Err(problems.into());
@@ -293,6 +314,7 @@ pub fn suite_models(path: &Path) -> Result<SuiteModels, SuiteError> {
     Ok(SuiteModels {
         models: models.into_iter().map(|(name, model)| (name, model.config)).collect(),
         simulated: models::read_simulated(&root),
+        env_file,
     })
 }
 
@@ -438,6 +460,7 @@ impl LoadContext<'_> {
             simulated,
             part_digests: digests::part_digests(root, self.folder()),
             digest,
+            env_file: EnvFile::default(),
             project: None,
         })
     }

@@ -200,7 +200,7 @@ fn invalid_searches_are_reported() {
     bakeoff.toml:11:45: unknown provider `openal`
       hint: did you mean `openai`?
     bakeoff.toml:11:57: environment variable OPENAI_API_KEY is not set
-      hint: `export OPENAI_API_KEY=…`, or set `api_key_env` under [models]; `sim/…` models need no key
+      hint: `export OPENAI_API_KEY=…`, set it in the file `.env` next to the suite, or set `api_key_env` under [models]; `sim/…` models need no key
     bakeoff.toml:12:1: role `solver` has no candidates
       hint: add models, or remove the role and assign a model under [roles]
     bakeoff.toml:13:1: the target `pipeline` has no role `critic`
@@ -274,9 +274,9 @@ fn api_keys_of_candidates_are_needed_only_for_the_search() {
     assert!(TestSuite::new(&format!("{ROLES}{STEPS}{select}{END}")).load(RUN).is_ok());
     insta::assert_snapshot!(search_problems(select), @r#"
     bakeoff.toml:11:12: environment variable GROQ_API_KEY is not set
-      hint: `export GROQ_API_KEY=…`, or set `api_key_env` under [models]; `sim/…` models need no key
+      hint: `export GROQ_API_KEY=…`, set it in the file `.env` next to the suite, or set `api_key_env` under [models]; `sim/…` models need no key
     bakeoff.toml:13:12: environment variable OPENAI_API_KEY is not set
-      hint: `export OPENAI_API_KEY=…`, or set `api_key_env` under [models]; `sim/…` models need no key
+      hint: `export OPENAI_API_KEY=…`, set it in the file `.env` next to the suite, or set `api_key_env` under [models]; `sim/…` models need no key
     "#);
 }
 

@@ -45,6 +45,7 @@ impl ModelClient {
         models.into_iter().for_each(|model| model.add_secrets(&mut redactor));
         // Tools and servers may repeat keys of the environment that no model uses.
         Provider::add_secrets(&settings::variable, &mut redactor);
+        defined.env_file.add_secrets(&mut redactor);
         let cache = options.cache.and_then(|(path, scope)| {
             Cache::open(&path, scope)
                 .map_err(|error| {

@@ -42,7 +42,7 @@ impl ModelResolver {
     /// Reads the models that a suite defines; none without a suite.
     pub(crate) fn new(suite: Option<&Path>) -> Result<ModelResolver, CliError> {
         let defined = match suite {
-            Some(suite) => bakeoff_suite::suite_models(suite)?,
+            Some(suite) => bakeoff_suite::suite_models(suite, &settings::variable)?,
             None => SuiteModels::default(),
         };
         Ok(ModelResolver { defined, ..ModelResolver::default() })
@@ -86,14 +86,20 @@ impl ModelResolver {
 }
 
 impl ModelResolver {
+    /// Returns a variable of the environment, or of the file `.env` next to the suite.
+    fn variable(&self, name: &str, value: Option<String>) -> Option<String> {
+        value.or_else(|| self.defined.env_file.get(name))
+    }
+
     /// Resolves a model; for a plan, with a placeholder for each missing variable.
     fn resolve_config(&self, config: &ModelConfig) -> Result<Model, ModelError> {
         let Some(environment) = &self.keyless else {
-            return Model::resolve(config, &settings::variable);
+            return Model::resolve(config, &|name| self.variable(name, settings::variable(name)));
         };
         let mut environment = environment.borrow_mut();
         loop {
-            match Model::resolve(config, &|name| environment.variable(name)) {
+            let lookup = |name: &str| self.variable(name, environment.variable(name));
+            match Model::resolve(config, &lookup) {
                 Err(ModelError::MissingKey(name) | ModelError::MissingVariable(name)) => {
                     environment.add_missing(name);
                 }
@@ -109,7 +115,9 @@ fn usage_error(error: &ModelError) -> UsageError {
 
 fn hint(error: &ModelError) -> Option<String> {
     match error {
-        ModelError::MissingKey(name) => Some(format!("`export {name}=…`")),
+        ModelError::MissingKey(name) => Some(format!(
+            "`export {name}=…`, or set it in the file `.env` of a suite and pass `--suite FILE`"
+        )),
         ModelError::UnknownProvider(_) => {
             let names: Vec<&str> = PROVIDERS.iter().map(|provider| provider.name).collect();
             Some(format!("known providers: {}", names.join(", ")))

@@ -432,7 +432,7 @@ min = "wim"
     26 | model = "anthropic/claude-haiku-4-5"
        |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
        |
-       = help: `export ANTHROPIC_API_KEY=…`, or set `api_key_env` under [models]; `sim/…` models need no key
+       = help: `export ANTHROPIC_API_KEY=…`, set it in the file `.env` next to the suite, or set `api_key_env` under [models]; `sim/…` models need no key
     error: `min` cannot be "wim"
       --> bakeoff.toml:32:7
        |

@@ -216,7 +216,7 @@ fn missing_api_key_names_the_variable() {
     4 | model = "anthropic/claude-haiku-4-5"
       |         ^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: `export ANTHROPIC_API_KEY=…`, or set `api_key_env` under [models]; `sim/…` models need no key
+      = help: `export ANTHROPIC_API_KEY=…`, set it in the file `.env` next to the suite, or set `api_key_env` under [models]; `sim/…` models need no key
     error: 1 problem; nothing was called
     "#);
 }
@@ -233,7 +233,7 @@ fn missing_api_key_of_a_defined_model_names_the_variable() {
     4 | api_key_env = "MY_KEY"
       |               ^^^^^^^^
       |
-      = help: `export MY_KEY=…`, or set `api_key_env` under [models]; `sim/…` models need no key
+      = help: `export MY_KEY=…`, set it in the file `.env` next to the suite, or set `api_key_env` under [models]; `sim/…` models need no key
     error: 1 problem; nothing was called
     "#);
 }
@@ -484,7 +484,7 @@ fn missing_variables_in_headers_are_rejected() {
     5 | headers = { authorization = "Bearer $TOKEN" }
       |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: `export TOKEN=…`; write `$$` for a literal dollar sign
+      = help: `export TOKEN=…`, or set it in the file `.env` next to the suite; write `$$` for a literal dollar sign
     error: 1 problem; nothing was called
     "#);
 }

@@ -225,7 +225,7 @@ fn invalid_service_settings_are_rejected() {
     5 | headers = { authorization = "Bearer $TOKEN" }
       |           ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
       |
-      = help: `export TOKEN=…`; write `$$` for a literal dollar sign
+      = help: `export TOKEN=…`, or set it in the file `.env` next to the suite; write `$$` for a literal dollar sign
     error: 1 problem; nothing was called
     "#);
 }

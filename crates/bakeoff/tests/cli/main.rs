@@ -18,6 +18,7 @@ mod compatibility;
 mod damage;
 mod disk;
 mod docs;
+mod env_file;
 mod evidence;
 mod fastskill;
 mod fastskill_golden;

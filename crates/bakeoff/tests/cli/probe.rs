@@ -92,7 +92,7 @@ fn unusable_model_is_rejected_with_a_hint() {
     "#);
     insta::assert_snapshot!(render(&["probe", "openai/gpt-4o-mini"]), @r#"
     error: environment variable OPENAI_API_KEY is not set
-      hint: `export OPENAI_API_KEY=…`
+      hint: `export OPENAI_API_KEY=…`, or set it in the file `.env` of a suite and pass `--suite FILE`
     "#);
     insta::assert_snapshot!(render(&["probe", "openai/x", "--base-url", "http://localhost:1/v1", "--max-cost", "1"]), @r#"
     error: no price known for x; --max-cost needs one

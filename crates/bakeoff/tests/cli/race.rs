@@ -421,7 +421,7 @@ fn invalid_arguments_are_rejected_before_any_call() {
     error: unknown provider `opnai`
       hint: known providers: anthropic, azure, cerebras, gemini, groq, mistral, openai, openai-responses, openrouter, sim, together
     error: environment variable OPENAI_API_KEY is not set
-      hint: `export OPENAI_API_KEY=…`
+      hint: `export OPENAI_API_KEY=…`, or set it in the file `.env` of a suite and pass `--suite FILE`
     error: no strategy or judge given
       hint: `--judge MODEL` lets a model choose; `--strategy fastest`, `majority`, `verifier` and others need none
     error: this strategy needs --judge

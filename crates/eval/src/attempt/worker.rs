@@ -43,7 +43,7 @@ pub(crate) fn workers(
     let count = NonZeroUsize::new(count).unwrap_or(NonZeroUsize::MIN);
     let identity = Identity { run: run.to_string(), trial: None, part: None };
     let variables = identity.variables().map(|(name, value)| (name.to_owned(), value.into()));
-    let environment: BTreeMap<_, _> = variables.collect();
+    let environment: BTreeMap<_, _> = suite.env_file.variables().chain(variables).collect();
     suite
         .targets
         .iter()

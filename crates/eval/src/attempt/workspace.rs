@@ -44,8 +44,9 @@ pub(super) async fn create_workspace(
     })
 }
 
-/// Returns the environment variables that keep Git from treating the folders around a workspace as its
-/// repository: the user may choose a folder for workspaces that lies within one.
+/// Returns the environment variables of programs in a workspace, in addition to those of this process: those of the
+/// file `.env`, and those that keep Git from treating the folders around a workspace as its repository, because the
+/// user may choose a folder for workspaces that lies within one.
 pub(super) fn workspace_environment(
     context: &TrialContext,
     folder: &Path,
@@ -56,7 +57,8 @@ pub(super) fn workspace_environment(
     let ceilings =
         std::iter::once(absolute(context.work.path())).chain(std::env::split_paths(&inherited));
     let ceilings = ceilings.filter(|path: &PathBuf| !path.as_os_str().is_empty());
-    let mut variables = BTreeMap::from([("PWD".to_owned(), absolute(folder).into_os_string())]);
+    let mut variables: BTreeMap<_, _> = context.suite.env_file.variables().collect();
+    variables.insert("PWD".to_owned(), absolute(folder).into_os_string());
     variables.extend(std::env::join_paths(ceilings).map(|paths| (CEILING.to_owned(), paths)));
     variables
 }

@@ -16,6 +16,7 @@ use super::targets::{Target, TargetKind};
 use super::tree::{self, Node};
 use super::workspaces;
 use crate::case::CaseSource;
+use crate::env_file::EnvFile;
 use crate::pricing::TrialPricing;
 use crate::problem::{Problem, Problems, SuiteError, suggest};
 use crate::template::Template;
@@ -164,6 +165,7 @@ impl ProjectLoader<'_, '_> {
             simulated: BTreeMap::new(),
             digest,
             warnings,
+            env_file: EnvFile::default(),
             project: Some(FastSkillProject {
                 root: absolute(folder),
                 prompts,

@@ -116,10 +116,11 @@ fn prepare(
         max_cost: arguments.max_cost,
         ..ClientOptions::default()
     };
+    let environment = resolver.defined.env_file.variables().collect();
     let client = ModelClient::new(participants.all(), resolver.defined, options, printer);
     let redactor = &client.redactor;
     printer.redact(redactor.clone());
-    let parts = setup.parts(&client.client, participants)?;
+    let parts = setup.parts(&client.client, participants, environment)?;
     let context = context(recorded, arguments.system.take())?;
     let (configs, strategy) = (parts.configs.clone(), Arc::clone(&parts.strategy));
     let race = match (interrupted, prompt) {

@@ -9,6 +9,8 @@ use bakeoff_llm::{Client, Model};
 use bakeoff_race::EvaluationStrategy;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -191,11 +193,13 @@ impl RaceSetup {
         Ok(Participants { models: all(&self.models)?, judges: all(&self.judges)? })
     }
 
-    /// Builds the configs of the branches and the strategy.
+    /// Builds the configs of the branches and the strategy. A verifying program gets the variables of `environment` in
+    /// addition to those of this process.
     pub(super) fn parts(
         &self,
         client: &Arc<Client>,
         participants: Participants,
+        environment: BTreeMap<String, OsString>,
     ) -> Result<RaceParts, UsageError> {
         let Participants { models, judges } = participants;
         let configs = models.into_iter().map(|model| self.config(client, model)).collect();
@@ -203,7 +207,7 @@ impl RaceSetup {
             judges.into_iter().map(|model| self.judge(client, model)).collect();
         let segments = judges.iter().map(AgentLoopConfig::segment);
         let names = segments.zip(self.judges.iter().cloned()).collect();
-        let strategy = self.strategy(judges)?;
+        let strategy = self.strategy(judges, environment)?;
         Ok(RaceParts { names: branch_names(&self.models), judges: names, configs, strategy })
     }
 

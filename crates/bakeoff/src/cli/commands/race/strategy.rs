@@ -12,6 +12,7 @@ use bakeoff_race::{
     VerifierEvaluation, Verify,
 };
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -19,6 +20,7 @@ impl RaceSetup {
     pub(super) fn strategy(
         &self,
         judges: Vec<AgentLoopConfig>,
+        environment: BTreeMap<String, OsString>,
     ) -> Result<Arc<dyn EvaluationStrategy>, UsageError> {
         let mut judges: Vec<LlmJudgeEvaluation> = judges
             .into_iter()
@@ -35,7 +37,7 @@ impl RaceSetup {
                 Arc::new(PairwiseEvaluation { judge: judges.pop().ok_or_else(no_judge)? })
             }
             StrategyName::Majority => Arc::new(MajorityEvaluation::new(self.extraction()?)),
-            StrategyName::Verifier => Arc::new(self.verifier(judges)?),
+            StrategyName::Verifier => Arc::new(self.verifier(judges, environment)?),
             StrategyName::Fastest => Arc::new(FastestEvaluation),
             StrategyName::Cheapest => Arc::new(CheapestEvaluation),
             StrategyName::TokenEfficient => Arc::new(TokenEfficientEvaluation),
@@ -55,6 +57,7 @@ impl RaceSetup {
     fn verifier(
         &self,
         mut judges: Vec<LlmJudgeEvaluation>,
+        environment: BTreeMap<String, OsString>,
     ) -> Result<VerifierEvaluation, UsageError> {
         let verifier: Arc<dyn Verify> = match (&self.expect, &self.verify) {
             (Some(pattern), _) => {
@@ -72,7 +75,10 @@ impl RaceSetup {
                     min_score: None,
                 })
             }
-            (None, command) => Arc::new(ProgramVerifier::new(shell(command.as_deref())?)),
+            (None, command) => {
+                let program = ProgramVerifier::new(shell(command.as_deref())?);
+                Arc::new(program.environment(environment))
+            }
         };
         let verifier = VerifierEvaluation::new(verifier);
         Ok(match judges.len() {
