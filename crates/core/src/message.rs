@@ -63,7 +63,7 @@ impl Message {
         }
     }
 
-    /// Returns the concatenated text parts; images, thinking and tool calls are omitted.
+    /// Returns the concatenated text parts; images, files, thinking and tool calls are omitted.
     pub fn text(&self) -> String {
         Content::join_text(self.content())
     }
@@ -82,6 +82,15 @@ pub enum Content {
     Image {
         /// Location of its bytes.
         source: ImageSource,
+    },
+    /// Document or recording.
+    File {
+        /// File name, which some providers show to the model.
+        name: String,
+        /// Media type such as `application/pdf` or `audio/wav`.
+        media_type: String,
+        /// Standard base64 with padding.
+        data: String,
     },
     /// Thinking of the model before its answer.
     Thinking {

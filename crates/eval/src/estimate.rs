@@ -3,7 +3,7 @@
 use crate::case_selection::{CaseSelection, select_cases};
 use crate::trial_plan::TrialPlan;
 use crate::{Error, RunConfig};
-use bakeoff_core::{NanoDollars, TargetName, Usage};
+use bakeoff_core::{NanoDollars, TargetName, Usage, media_tokens};
 use bakeoff_llm::ANSWER_TOKENS;
 use bakeoff_suite::{
     Case, ChainStep, ModelTarget, Suite, Target, TargetKind, Template, with_texts,
@@ -188,6 +188,9 @@ fn prompt_tokens(
         let texts = templates.iter().filter_map(|template| template.render(fields).ok());
         texts.map(text_tokens).sum()
     };
+    let media = |case: &Case| -> u64 {
+        case.attachments.iter().map(|file| media_tokens(file.media_type, file.bytes)).sum()
+    };
     let history_tokens = |case: &Case| -> u64 {
         case.history.iter().map(|message| text_tokens(message.text())).sum()
     };
@@ -196,7 +199,7 @@ fn prompt_tokens(
         TargetKind::Model(model) => {
             let templates: Vec<&Template> = model.system.iter().chain([&target.prompt]).collect();
             let case_tokens = |(case, trials): (Case, u64)| {
-                trials * (tokens(&templates, &case.fields) + history_tokens(&case))
+                trials * (tokens(&templates, &case.fields) + history_tokens(&case) + media(&case))
             };
             vec![cases().map(case_tokens).sum()]
         }
@@ -209,6 +212,9 @@ fn prompt_tokens(
                 let known = chain.steps.iter().zip(&answers);
                 let known = known.map(|(step, answer)| (step.name.as_str(), answer.as_str()));
                 let fields = with_texts(&case.fields, known);
+                if let Some(first) = sums.first_mut() {
+                    *first += trials * media(&case);
+                }
                 for (sum, step) in sums.iter_mut().zip(&chain.steps) {
                     let templates: Vec<&Template> =
                         step.model.system.iter().chain([&step.prompt]).collect();

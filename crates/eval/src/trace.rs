@@ -48,8 +48,7 @@ impl Trace {
             push_line(&mut lines, &part);
         }
         if is_agent {
-            let prompt = self.request.as_ref().map(|request| &request["prompt"]);
-            let mut events = agent_events(prompt, &result.attempt, &self.tools);
+            let mut events = agent_events(self.request.as_ref(), &result.attempt, &self.tools);
             let judged = |mut exchange: Value| {
                 exchange["type"] = "judge".into();
                 exchange
@@ -92,8 +91,14 @@ fn shortened(attempt: &Attempt) -> Value {
 }
 
 /// Returns the prompt, tool uses, their results and the answer of an agent, in FastSkill's format.
-fn agent_events(prompt: Option<&Value>, attempt: &Attempt, tools: &[ToolExchange]) -> Vec<Value> {
-    let prompt = prompt.map(|prompt| json!({"type": "message", "role": "user", "text": prompt}));
+fn agent_events(request: Option<&Value>, attempt: &Attempt, tools: &[ToolExchange]) -> Vec<Value> {
+    let prompt = request.map(|request| {
+        let mut event = json!({"type": "message", "role": "user", "text": request["prompt"]});
+        if let Some(attachments) = request.get("attachments") {
+            event["attachments"] = attachments.clone();
+        }
+        event
+    });
     let none = ToolExchange::default();
     let exchanges = tools.iter().chain(std::iter::repeat(&none));
     let tools = attempt.tool_uses.iter().zip(exchanges).enumerate();

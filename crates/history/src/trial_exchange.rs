@@ -27,6 +27,9 @@ pub struct ExchangeMessage {
     pub role: String,
     /// Text parts of the message.
     pub text: String,
+    /// Files of the message: path, media type and size.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attachments: Vec<String>,
 }
 
 /// Use of a tool and its result.
@@ -77,7 +80,11 @@ impl TrialExchange {
         let step = entry["step"].as_str();
         if let Some(request) = entry.get("request") {
             match request.get("prompt") {
-                Some(prompt) => self.messages.push(message(step, "user", prompt)),
+                Some(prompt) => {
+                    let mut message = message(step, "user", prompt);
+                    message.attachments = attachments(&request["attachments"]);
+                    self.messages.push(message);
+                }
                 None => self.messages.extend(messages(step, &request["messages"])),
             }
         }
@@ -95,7 +102,9 @@ impl TrialExchange {
     fn add_agent_event(&mut self, event: &Value) {
         match event["type"].as_str() {
             Some("message") if event["role"] == "user" => {
-                self.messages.push(message(None, "user", &event["text"]));
+                let mut message = message(None, "user", &event["text"]);
+                message.attachments = attachments(&event["attachments"]);
+                self.messages.push(message);
             }
             Some("tool_use") => self.tools.push(ToolCallRecord {
                 name: text(&event["tool_name"]),
@@ -128,7 +137,12 @@ impl JudgeRecord {
 }
 
 fn message(step: Option<&str>, role: &str, content: &Value) -> ExchangeMessage {
-    ExchangeMessage { step: step.map(str::to_owned), role: role.to_owned(), text: text(content) }
+    ExchangeMessage {
+        step: step.map(str::to_owned),
+        role: role.to_owned(),
+        text: text(content),
+        attachments: Vec::new(),
+    }
 }
 
 fn messages(step: Option<&str>, list: &Value) -> Vec<ExchangeMessage> {
@@ -137,7 +151,21 @@ fn messages(step: Option<&str>, list: &Value) -> Vec<ExchangeMessage> {
         .map(|value| {
             let content = serde_json::from_value::<Message>(value.clone())
                 .map_or_else(|_| value["content"].clone(), |message| message.text().into());
-            message(step, value["role"].as_str().unwrap_or_default(), &content)
+            let message = message(step, value["role"].as_str().unwrap_or_default(), &content);
+            ExchangeMessage { attachments: attachments(&value["content"]), ..message }
+        })
+        .collect()
+}
+
+/// Describes the attachments among the parts of a message.
+fn attachments(parts: &Value) -> Vec<String> {
+    let parts = parts.as_array().map(Vec::as_slice).unwrap_or_default();
+    let values = parts.iter().map(|part| part.get("value").unwrap_or(part));
+    values
+        .filter(|part| part["type"] == "attachment")
+        .map(|part| {
+            let (path, kind) = (text(&part["path"]), text(&part["media_type"]));
+            format!("{path} ({kind}, {} bytes)", part["bytes"])
         })
         .collect()
 }

@@ -265,6 +265,15 @@ impl Model {
         }
     }
 
+    /// Returns the wire format if it does not accept files of this media type. The simulated provider in this process
+    /// accepts all of them.
+    pub fn rejects_media(&self, media_type: &str) -> Option<Wire> {
+        match &self.route {
+            Route::Http(server) if !server.wire.accepts_media(media_type) => Some(server.wire),
+            Route::Http(_) | Route::Simulated => None,
+        }
+    }
+
     /// Adds the secrets of the model to a redactor.
     pub fn add_secrets(&self, redactor: &mut Redactor) {
         for secret in &self.secrets {

@@ -57,16 +57,17 @@ impl PreparedRequest {
         PreparedRequest { request, body }
     }
 
-    /// Estimates the tokens of the prompt, at four characters each.
+    /// Estimates the tokens of the prompt, at four characters each, and those of its images and files.
     pub(crate) fn input_tokens(&self) -> u64 {
-        let texts = self.request.messages.iter().flat_map(|message| message.content());
-        let characters: usize = texts
+        let parts = || self.request.messages.iter().flat_map(|message| message.content());
+        let characters: usize = parts()
             .map(|part| match part {
                 Content::Text { text } | Content::Thinking { text, .. } => text.chars().count(),
                 _ => 0,
             })
             .sum();
-        (characters as u64).div_ceil(4)
+        let media: u64 = parts().map(Content::media_tokens).sum();
+        (characters as u64).div_ceil(4) + media
     }
 
     pub(crate) fn max_tokens(&self) -> Option<u64> {

@@ -9,6 +9,7 @@ mod error;
 mod gemini;
 mod leftover;
 mod lenient;
+mod media;
 mod openai_chat;
 mod openai_responses;
 mod setting;

@@ -4,7 +4,7 @@
 //! whose adapters merge or split messages differently. The key therefore covers only what all three
 //! have in common: roles and texts in order, system messages first.
 
-use bakeoff_core::{Content, Message, Request};
+use bakeoff_core::{Content, ImageSource, Message, Request};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 
@@ -62,7 +62,7 @@ impl SeedKey {
     }
 }
 
-/// Hashes the texts of a message. Consecutive texts of one role are concatenated; 0xff, which occurs
+/// Hashes the texts, images and files of a message. Consecutive texts of one role are concatenated; 0xff, which occurs
 /// in no UTF-8 text, marks a change of role.
 fn hash_message(hash: &mut blake3::Hasher, last: &mut Option<u8>, message: &Message) {
     let role = match message {
@@ -72,7 +72,18 @@ fn hash_message(hash: &mut blake3::Hasher, last: &mut Option<u8>, message: &Mess
         Message::ToolResult { .. } => b't',
     };
     for part in message.content() {
-        let Content::Text { text } = part else { continue };
+        let text = match part {
+            Content::Text { text } => text,
+            Content::Image { source: ImageSource::Url { url: data } }
+            | Content::Image { source: ImageSource::Base64 { data, .. } }
+            | Content::File { data, .. } => {
+                // Ends the texts before it.
+                *last = None;
+                hash.update(&[0xff, b'm']).update(data.as_bytes());
+                continue;
+            }
+            _ => continue,
+        };
         if text.is_empty() {
             continue;
         }

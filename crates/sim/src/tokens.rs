@@ -85,14 +85,15 @@ pub(crate) fn count(text: &str) -> u64 {
     from_chars(text.chars().count() as u64)
 }
 
-/// Estimates the tokens of a conversation; at least 1. Only texts count, so the figure does not
-/// depend on the wire format.
+/// Estimates the tokens of a conversation; at least 1. Only texts, images and files count, so the figure does
+/// not depend on the wire format.
 pub(crate) fn count_prompt(messages: &[Message]) -> u64 {
-    let texts = messages.iter().flat_map(Message::content).map(|part| match part {
+    let parts = || messages.iter().flat_map(Message::content);
+    let texts = parts().map(|part| match part {
         Content::Text { text } => text.chars().count() as u64,
         _ => 0,
     });
-    from_chars(texts.sum())
+    from_chars(texts.sum()) + parts().map(Content::media_tokens).sum::<u64>()
 }
 
 /// Truncates a text to a number of tokens.

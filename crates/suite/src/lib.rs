@@ -18,6 +18,7 @@ mod fastskill;
 mod ignored_settings;
 mod limits;
 mod matrix;
+mod media;
 mod models;
 mod pricing;
 mod problem;
@@ -39,7 +40,7 @@ mod variables;
 mod workspaces;
 
 pub use agents::AgentSettings;
-pub use case::{Case, CaseReader, CaseSource, OwnRule, Survey};
+pub use case::{Attachment, Case, CaseReader, CaseSource, OwnRule, Survey};
 pub use case_error::CaseError;
 pub use chain::{ChainStep, ChainTarget};
 pub use checks::{CheckSpec, PYTHON_PROGRAM};

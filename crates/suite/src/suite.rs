@@ -14,7 +14,7 @@ use crate::targets::{self, Target, TargetKind};
 use crate::tree::{self, Node};
 use crate::variables::check_variables;
 use crate::{
-    chain, combinations, digests, fastskill, ignored_settings, matrix, models, spec,
+    chain, combinations, digests, fastskill, ignored_settings, matrix, media, models, spec,
     target_defaults, workspaces,
 };
 use bakeoff_llm::{Environment, Model, ModelConfig};
@@ -441,6 +441,7 @@ impl LoadContext<'_> {
             }
             None => (targets, None),
         };
+        media::check(&targets, &survey, root, problems);
         let mut warnings = ignored_settings::warnings(&targets);
         warnings.extend(ignored_settings::history_warnings(&targets, &survey));
         Some(Suite {
@@ -520,26 +521,28 @@ impl LoadContext<'_> {
                     .with_hint("keep one of them");
                 return None;
             }
-            (Some(file), None) => match CaseSource::open(&self.folder().join(file.value)) {
-                Ok(source) => source,
-                Err(problem) if problem.position.is_none() => {
-                    // A problem of the whole file is reported where the suite names it.
-                    let shown = format!("{}: {}", file.value, problem.message);
-                    problems.at(file.span, shown).hint = problem.hint;
-                    return None;
+            (Some(file), None) => {
+                match CaseSource::open(&self.folder().join(file.value), self.folder()) {
+                    Ok(source) => source,
+                    Err(problem) if problem.position.is_none() => {
+                        // A problem of the whole file is reported where the suite names it.
+                        let shown = format!("{}: {}", file.value, problem.message);
+                        problems.at(file.span, shown).hint = problem.hint;
+                        return None;
+                    }
+                    Err(problem) => {
+                        problems.extend([problem]);
+                        return None;
+                    }
                 }
-                Err(problem) => {
-                    problems.extend([problem]);
-                    return None;
-                }
-            },
+            }
             (None, Some(_)) => {
                 let row = |case: &Node<'_, '_>| CaseRow {
                     start: 0,
                     position: Some(Box::new(SourcePosition::of(self.text, case.span.clone()))),
                     fields: case.to_json(),
                 };
-                CaseSource::inline(self.path, inline.iter().map(row).collect())
+                CaseSource::inline(self.path, self.folder(), inline.iter().map(row).collect())
             }
             (None, None) => {
                 problems

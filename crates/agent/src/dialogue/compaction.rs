@@ -7,9 +7,6 @@
 use super::config::ContextConfig;
 use bakeoff_core::{Content, Message, ToolDefinition};
 
-/// Estimated tokens of an image of any size; providers scale images down.
-const IMAGE_TOKENS: u64 = 1_600;
-
 /// Minimum length of a truncated text, in characters.
 const MIN_TEXT_CHARS: usize = 200;
 
@@ -44,7 +41,7 @@ pub(super) fn tokens_of(tools: &[ToolDefinition]) -> u64 {
 fn tokens_of_message(message: &Message) -> u64 {
     let each = |part: &Content| match part {
         Content::Text { text } | Content::Thinking { text, .. } => tokens_of_text(text),
-        Content::Image { .. } => IMAGE_TOKENS,
+        Content::Image { .. } | Content::File { .. } => part.media_tokens(),
         Content::ToolCall(call) => {
             tokens_of_text(&call.name) + tokens_of_text(&call.arguments.to_string())
         }

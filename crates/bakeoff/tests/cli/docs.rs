@@ -43,7 +43,8 @@ fn suites_in_the_docs_are_valid() {
                 )
                 .write("agent.py", "print(input())\n")
                 .write("short.txt", "Capital of {{ country }}?\n")
-                .write("polite.txt", "Please name the capital of {{ country }}.\n");
+                .write("polite.txt", "Please name the capital of {{ country }}.\n")
+                .write("receipt.png", b"\x89PNG\r\n\x1a\n");
             let mut command = dir.command(&["check"]);
             for key in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY"] {
                 command.env(key, "a-key-for-the-test");

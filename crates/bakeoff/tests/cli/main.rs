@@ -4,6 +4,7 @@
 
 mod acceptance;
 mod agents;
+mod attachments;
 mod bad_checks;
 mod bad_suites;
 mod bad_targets;

@@ -1,6 +1,7 @@
 //! Model targets with tools: an agent loop in a workspace.
 
 use super::agent_output::{AgentCalls, AgentRun, agent_attempt, redacted, tool_exchanges};
+use super::attachments::LoadedAttachments;
 use super::workspace::{add_files, create_workspace, read_files, workspace_environment};
 use super::{AttemptOutput, TrialInput, redact_tool_exchanges, sample, trial_id};
 use crate::context::TrialContext;
@@ -11,7 +12,7 @@ use bakeoff_agent::{
     EventReceiver, ExecutionLimits, FetchAccess, Identity, McpServers, Tool, Workbench, agent_loop,
     built_in_tool, event_channel,
 };
-use bakeoff_core::{Attempt, ErrorKind, Event, ProcessGroup, TrialError, TrialKey};
+use bakeoff_core::{Attempt, ErrorKind, Event, Message, ProcessGroup, TrialError, TrialKey};
 use bakeoff_suite::{AgentSettings, ModelTarget, Target};
 use serde_json::json;
 use std::path::Path;
@@ -42,6 +43,11 @@ pub(super) async fn run_agent(
         Ok(system) => system.unwrap_or_default(),
         Err(reason) => return failed(ErrorKind::Template, format!("system: {reason}")).into(),
     };
+    let attachments = match LoadedAttachments::load(input.case).await {
+        Ok(attachments) => attachments,
+        Err(attempt) => return attempt.into(),
+    };
+    let records = attachments.records().to_vec();
     let workspace = create_workspace(context, settings.workspace.as_deref(), &input).await;
     let workspace = match workspace {
         Ok(workspace) => workspace,
@@ -51,7 +57,8 @@ pub(super) async fn run_agent(
     let bench = workbench(context, settings, &input, workspace.start(), started);
     let identity = bench.identity.clone();
     let config = loop_config(context, model, settings, sample(target, input.key), &input);
-    let work = run_loop(context, settings, config, &input, system, bench);
+    let prompt = attachments.message(input.prompt.clone());
+    let work = run_loop(context, settings, config, &input, (system, prompt), bench);
     let (run, ()) = tokio::join!(work, emit_programs(context, input.key, programs));
     if let Some(identity) = identity.filter(|_| settings.starts_programs()) {
         // Processes that still run could change the workspace. Joining fails only if the runtime shuts
@@ -69,11 +76,14 @@ pub(super) async fn run_agent(
         Err(error) => Attempt { error: Some(redacted(context, error)), ..Attempt::default() },
     };
     add_files(context, &mut attempt, left);
-    let request = json!({
+    let mut request = json!({
         "prompt": context.redactor.scrub(input.prompt),
         "model": model.label,
         "tools": settings.tools,
     });
+    if !records.is_empty() {
+        request["attachments"] = records.into();
+    }
     let trace = Trace::new(context.suite.settings.artifacts, request, &attempt);
     let trace = Trace { extra, tools, ..trace };
     AttemptOutput { attempt, trace, workspace: Some(workspace) }
@@ -120,7 +130,7 @@ async fn run_loop(
     settings: &AgentSettings,
     mut config: AgentLoopConfig,
     input: &TrialInput<'_>,
-    system_prompt: String,
+    (system_prompt, prompt): (String, Message),
     bench: Workbench,
 ) -> Result<AgentRun, TrialError> {
     let started = Instant::now();
@@ -150,7 +160,7 @@ async fn run_loop(
         .with_tools(tools);
     config.limits.max_time = input.timeout.saturating_sub(started.elapsed());
     let (sender, events) = event_channel(LOOP_EVENT_QUEUE);
-    let prompts = vec![AgentMessage::user(input.prompt.as_str())];
+    let prompts = vec![AgentMessage::from(prompt)];
     let looping = agent_loop(prompts, &mut agent_context, &config, sender, context.abort.clone());
     let (end, calls) = tokio::join!(looping, follow_events(context, events, input.key));
     servers.close().await;

@@ -1,5 +1,6 @@
 //! Chain targets: models called one after the other.
 
+use super::attachments::LoadedAttachments;
 use super::model::{ModelPrompt, call_model};
 use crate::context::TrialContext;
 use crate::trace::Trace;
@@ -21,14 +22,24 @@ pub(super) async fn run_chain(
     let mut answers: Vec<(&str, String)> = Vec::with_capacity(chain.steps.len());
     let mut total = Attempt { cost: Some(NanoDollars(0)), cached: true, ..Attempt::default() };
     let mut trace = Trace::default();
+    let mut attachments = match LoadedAttachments::load(case).await {
+        Ok(attachments) => attachments,
+        Err(attempt) => return (attempt, trace),
+    };
     for step in &chain.steps {
         let known = answers.iter().map(|(name, answer)| (*name, answer.as_str()));
         let fields = with_texts(&case.fields, known);
         let (attempt, step_trace) = match step.prompt.render(&fields) {
             Ok(prompt) => {
-                let (fields, ordinals) = (&fields, ordinals.clone());
-                let prompt =
-                    ModelPrompt { target: &step.model, history: &[], prompt, fields, ordinals };
+                let prompt = ModelPrompt {
+                    target: &step.model,
+                    history: &[],
+                    // Only the first step receives them.
+                    attachments: std::mem::take(&mut attachments),
+                    prompt,
+                    fields: &fields,
+                    ordinals: ordinals.clone(),
+                };
                 call_model(context, prompt, target, key).await
             }
             Err(reason) => {

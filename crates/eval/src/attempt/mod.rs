@@ -2,6 +2,7 @@
 
 mod agent;
 mod agent_output;
+mod attachments;
 mod chain;
 mod model;
 mod program;
@@ -17,6 +18,7 @@ use crate::budget::TrialReservation;
 use crate::context::TrialContext;
 use crate::trace::Trace;
 use crate::trial::{failed, milliseconds};
+use attachments::LoadedAttachments;
 use bakeoff_agent::{ToolExchange, ToolResult, Workspace};
 use bakeoff_core::{Attempt, ErrorKind, Event, Redactor, ToolUse, TrialError, TrialKey, Usage};
 use bakeoff_llm::Ordinals;
@@ -78,9 +80,13 @@ pub(crate) async fn attempt(
         }
         TargetKind::Model(model) => {
             let (fields, ordinals) = (&case.fields, Ordinals::default());
-            let history = &case.history;
+            let attachments = match LoadedAttachments::load(case).await {
+                Ok(attachments) => attachments,
+                Err(attempt) => return attempt.into(),
+            };
+            let (history, prompt) = (&case.history, input.prompt);
             let prompt =
-                ModelPrompt { target: model, history, prompt: input.prompt, fields, ordinals };
+                ModelPrompt { target: model, history, attachments, prompt, fields, ordinals };
             model::call_model(context, prompt, target, key).await.into()
         }
         TargetKind::Chain(chain) => {

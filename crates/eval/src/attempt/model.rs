@@ -1,5 +1,6 @@
 //! Model targets: one call.
 
+use super::attachments::LoadedAttachments;
 use super::{limit_depth, sample};
 use crate::context::TrialContext;
 use crate::trace::Trace;
@@ -16,6 +17,7 @@ pub(super) struct ModelPrompt<'a> {
     pub(super) target: &'a ModelTarget,
     /// Messages before the prompt.
     pub(super) history: &'a [Message],
+    pub(super) attachments: LoadedAttachments,
     pub(super) prompt: String,
     /// Fields for the system prompt.
     pub(super) fields: &'a Fields,
@@ -30,7 +32,7 @@ pub(super) async fn call_model(
     target: &Target,
     key: &TrialKey,
 ) -> (Attempt, Trace) {
-    let ModelPrompt { target: model, history, prompt, fields, ordinals } = prompt;
+    let ModelPrompt { target: model, history, attachments, prompt, fields, ordinals } = prompt;
     let mut messages = Vec::with_capacity(history.len() + 2);
     if let Some(system) = &model.system {
         match system.render(fields) {
@@ -42,13 +44,15 @@ pub(super) async fn call_model(
         }
     }
     messages.extend_from_slice(history);
-    messages.push(Message::user(prompt));
-    let request = Request { messages, ..model.request.clone() };
+    let mut request = Request { messages, ..model.request.clone() };
     let has_trace = context.suite.settings.artifacts != Artifacts::None;
     let mut trace = Trace::default();
     if has_trace {
+        request.messages.push(attachments.record(&prompt));
         trace.request = serde_json::to_value(&request).ok();
+        request.messages.pop();
     }
+    request.messages.push(attachments.message(prompt));
     let on_retry = |retry: &Retry<'_>| context.emit_retry(key, retry);
     let sample = sample(target, key);
     let call_context = CallContext::default()

@@ -1,5 +1,6 @@
 //! Program targets: a program or coding agent that is started for each trial.
 
+use super::attachments::copy_attachments;
 use super::throttling::classify_throttling;
 use super::workspace::{add_files, create_workspace, read_files, workspace_environment};
 use super::{AttemptOutput, TrialInput, redact_tool_exchanges, redact_tool_uses, trial_id};
@@ -43,6 +44,16 @@ pub(super) async fn run_program(
         Ok(workspace) => workspace,
         Err(error) => return Attempt { error: Some(error), ..Attempt::default() }.into(),
     };
+    let (attachments, start) = (input.case.attachments.clone(), workspace.start().to_owned());
+    let copied = tokio::task::spawn_blocking(move || copy_attachments(&attachments, &start)).await;
+    match copied {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => {
+            return failed(ErrorKind::Process, format!("cannot copy the attachments: {error}"))
+                .into();
+        }
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
+    }
     let program = program(context, target, &input, workspace.start());
     let agent = target.agent.as_ref().map(|(agent, _)| *agent);
     let run = execute(context, &program, agent, input.key).await;

@@ -1,5 +1,6 @@
 //! Program targets with `protocol = "jsonl"`: persistent workers with one JSON line per trial.
 
+use super::attachments::absolute_paths;
 use super::program::role_variables;
 use super::throttling::classify_throttling;
 use super::{TrialInput, redact_tool_uses, trial_id};
@@ -95,12 +96,15 @@ pub(super) async fn call_worker(
         return failed(ErrorKind::Process, format!("cannot create the worker's folder: {error}"));
     }
     let id = trial_id(input.key);
-    let request = match serde_json::to_value(&input.case.fields) {
+    let mut request = match serde_json::to_value(&input.case.fields) {
         Ok(case) => {
             json!({"id": id, "prompt": input.prompt, "case": case, "trial": input.key.trial})
         }
         Err(error) => return failed(ErrorKind::Template, format!("the case: {error}")),
     };
+    if !input.case.attachments.is_empty() {
+        request["attachments"] = json!(absolute_paths(input.case));
+    }
     let started = Instant::now();
     let parse = |line: &str| parse_reply(line, &id);
     let reply =

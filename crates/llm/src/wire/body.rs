@@ -42,10 +42,13 @@ pub(super) fn parse<'de, T: Deserialize<'de>>(body: &'de [u8]) -> Result<T, Deco
 pub(super) fn image_url(source: &ImageSource) -> Cow<'_, str> {
     match source {
         ImageSource::Url { url } => Cow::Borrowed(url),
-        ImageSource::Base64 { media_type, data } => {
-            Cow::Owned(format!("data:{media_type};base64,{data}"))
-        }
+        ImageSource::Base64 { media_type, data } => Cow::Owned(data_url(media_type, data)),
     }
+}
+
+/// Returns base64 data as a `data:` URL.
+pub(super) fn data_url(media_type: &str, data: &str) -> String {
+    format!("data:{media_type};base64,{data}")
 }
 
 /// Returns the text of content that consists of one text only; most formats encode it as a plain string.

@@ -13,7 +13,7 @@ use crate::key::SeedKey;
 use crate::request::Fault;
 use crate::{ModelAnswer, SimModel, TokenCount, last_user_text, tokens};
 use bakeoff_core::{
-    Content, FinishReason, Message, OutputFormat, Request, Response, Thinking, Usage,
+    Content, FinishReason, ImageSource, Message, OutputFormat, Request, Response, Thinking, Usage,
 };
 use fill::FillHints;
 use rand::RngExt;
@@ -80,7 +80,7 @@ pub(crate) fn draft(model: ModelKind<'_>, context: &AnswerContext<'_>) -> Draft 
                 | BuiltinModel::Flaky(_)
                 | BuiltinModel::Status(_),
             ) => {
-                vec![Content::text(last_user_text(context.request))]
+                vec![Content::text(echo(context.request))]
             }
             ModelKind::Builtin(BuiltinModel::Pass(share)) => {
                 let pass = context.key.rng("answer").random::<f64>() < share;
@@ -155,6 +155,24 @@ fn tool_part(context: &AnswerContext<'_>) -> Content {
     }
 }
 
+/// Returns the text of the last user message, and a line with type and size of each of its images and files.
+fn echo(request: &Request) -> String {
+    let message = request.messages.iter().rev().find(|it| matches!(it, Message::User { .. }));
+    let parts = message.map(Message::content).unwrap_or_default();
+    let describe = |part: &Content| match part {
+        Content::Image { source: ImageSource::Base64 { media_type, data } }
+        | Content::File { media_type, data, .. } => {
+            let bytes = data.trim_end_matches('=').len() * 3 / 4;
+            Some(format!("[{media_type}, {bytes} bytes]"))
+        }
+        Content::Image { source: ImageSource::Url { url } } => Some(format!("[{url}]")),
+        _ => None,
+    };
+    let lines: Vec<String> =
+        std::iter::once(last_user_text(request)).chain(parts.iter().filter_map(describe)).collect();
+    lines.join("\n")
+}
+
 /// Returns the answer as a tool call or JSON, if the request demands one.
 fn structured(context: &AnswerContext<'_>, hints: &FillHints) -> Option<Content> {
     if let Some(tool) = tool::required(context.request) {
@@ -204,7 +222,10 @@ fn finish(mut content: Vec<Content>, context: &AnswerContext<'_>) -> Response {
                 counted = counted.saturating_add(tokens::count(&call.name));
                 counted = counted.saturating_add(tokens::count(&call.arguments.to_string()));
             }
-            Content::Thinking { .. } | Content::Image { .. } | Content::Opaque { .. } => {}
+            Content::Thinking { .. }
+            | Content::Image { .. }
+            | Content::File { .. }
+            | Content::Opaque { .. } => {}
         }
     }
     if given.is_some_and(|given| given > max_tokens) {

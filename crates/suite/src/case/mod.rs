@@ -1,10 +1,12 @@
 //! Cases, the inputs of the targets, read from files of any size.
 
+pub(crate) mod attachments;
 mod csv_columns;
 mod files;
 pub(crate) mod history;
 mod own_rule;
 
+pub use attachments::Attachment;
 pub(crate) use files::CaseRow;
 pub use own_rule::OwnRule;
 
@@ -14,7 +16,7 @@ use bakeoff_core::{CaseId, CaseIds, Message};
 use files::{CaseFormat, RowReader};
 use minijinja::Value as Fields;
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +33,8 @@ pub struct Case {
     pub fields: Fields,
     /// Chat history that models receive before the prompt.
     pub history: Vec<Message>,
+    /// Files that targets receive with the prompt.
+    pub attachments: Vec<Attachment>,
     /// Number of trials and threshold of this case only.
     pub rule: OwnRule,
     /// Checks of this case only, not yet parsed.
@@ -49,6 +53,8 @@ pub(crate) struct CaseChecks {
 #[derive(Debug, Clone)]
 pub struct CaseSource {
     path: PathBuf,
+    /// Folder of the suite, which paths in cases are relative to.
+    folder: PathBuf,
     format: CaseFormat,
 }
 
@@ -61,6 +67,8 @@ pub struct Survey {
     pub fields: BTreeSet<String>,
     /// Indices and values of the cases with their own number of trials or threshold, ascending.
     pub own_rules: Vec<(usize, OwnRule)>,
+    /// Media types of all attachments, with the first case that has one and its path.
+    pub(crate) media: BTreeMap<&'static str, (CaseId, String)>,
     /// Fields of the first case.
     pub(crate) first: Option<Fields>,
     /// Byte offset of each case in its file.
@@ -77,37 +85,43 @@ pub struct Survey {
 const MAX_PROBLEMS: usize = 20;
 
 impl CaseSource {
-    /// Opens a case file in the format of its extension.
-    pub(crate) fn open(path: &Path) -> Result<CaseSource, Problem> {
-        Ok(CaseSource { path: path.to_owned(), format: CaseFormat::open(path)? })
+    /// Opens a case file in the format of its extension. `folder` is that of the suite.
+    pub(crate) fn open(path: &Path, folder: &Path) -> Result<CaseSource, Problem> {
+        let format = CaseFormat::open(path)?;
+        Ok(CaseSource { path: path.to_owned(), folder: folder.to_owned(), format })
     }
 
     /// Creates a source from rows in memory, such as the inline cases of a suite.
-    pub(crate) fn inline(path: &Path, rows: Vec<CaseRow>) -> CaseSource {
-        CaseSource { path: path.to_owned(), format: CaseFormat::InMemory(Arc::new(rows)) }
+    pub(crate) fn inline(path: &Path, folder: &Path, rows: Vec<CaseRow>) -> CaseSource {
+        let format = CaseFormat::InMemory(Arc::new(rows));
+        CaseSource { path: path.to_owned(), folder: folder.to_owned(), format }
     }
 
     /// Returns all cases in order.
     pub fn iter(&self) -> impl Iterator<Item = Result<Case, Problem>> + Send + use<> {
-        let path = self.path.clone();
+        let (path, folder) = (self.path.clone(), self.folder.clone());
         self.format
             .rows(&self.path)
             .enumerate()
-            .map(move |(index, row)| Case::from_row(&path, index, row?))
+            .map(move |(index, row)| Case::from_row(&path, &folder, index, row?))
     }
 
     /// Returns a reader with random access, based on the survey of the same source.
     pub fn reader(&self, survey: &Survey) -> Result<CaseReader, Problem> {
         let access = RowReader::open(&self.format, &self.path, survey.starts.clone())?;
         let (ids, fingerprints) = (Arc::clone(&survey.ids), Arc::clone(&survey.fingerprints));
-        Ok(CaseReader { path: self.path.clone(), access, ids, fingerprints })
+        let (path, folder) = (self.path.clone(), self.folder.clone());
+        Ok(CaseReader { path, folder, access, ids, fingerprints })
     }
 
     /// Returns the [`Survey::digest`] of the first `first` cases; `None` if there are fewer.
     pub fn digest_of(&self, first: usize) -> Option<String> {
         let mut digest = CaseDigest::default();
-        let cases: Vec<()> =
-            self.iter().take(first).map(|case| digest.add(&case.ok()?)).collect::<Option<_>>()?;
+        let cases: Vec<()> = self
+            .iter()
+            .take(first)
+            .map(|case| Some(digest.add(&content(&case.ok()?))))
+            .collect::<Option<_>>()?;
         (cases.len() == first).then(|| digest.finish())
     }
 
@@ -129,12 +143,17 @@ impl CaseSource {
             .map(|(index, row)| {
                 let row = row?;
                 starts.push(row.start);
-                Case::from_row(&self.path, index, row)
+                Case::from_row(&self.path, &self.folder, index, row)
             })
             .map(|case| match case {
                 Ok(case) => {
-                    digest.add(&case);
-                    fingerprints.push(fingerprint(&case));
+                    let content = content(&case);
+                    digest.add(&content);
+                    fingerprints.push(fingerprint(&content));
+                    for file in case.attachments {
+                        let first = || (case.id.clone(), file.name);
+                        survey.media.entry(file.media_type).or_insert_with(first);
+                    }
                     collect_fields(&case.fields, &mut survey.fields);
                     if !case.rule.is_empty() {
                         survey.own_rules.push((case.index, case.rule));
@@ -187,6 +206,7 @@ impl CaseSource {
 #[derive(Debug)]
 pub struct CaseReader {
     path: PathBuf,
+    folder: PathBuf,
     access: RowReader,
     ids: Arc<CaseIds>,
     fingerprints: Arc<Vec<u64>>,
@@ -203,16 +223,26 @@ impl CaseReader {
             hint: Some("do not change the case file during a run".to_owned()),
         };
         let row = self.access.row(&self.path, index).map_err(|_| changed())?.ok_or_else(changed)?;
-        let case = Case::from_row(&self.path, index, row)?;
+        let case = Case::from_row(&self.path, &self.folder, index, row)?;
         let is_same = self.ids.get(index) == Some(case.id.as_str())
-            && self.fingerprints.get(index) == Some(&fingerprint(&case));
+            && self.fingerprints.get(index) == Some(&fingerprint(&content(&case)));
         if is_same { Ok(case) } else { Err(changed()) }
     }
 }
 
-/// Returns a hash of the fields of a case.
-fn fingerprint(case: &Case) -> u64 {
-    let hash = blake3::hash(case.fields.to_string().as_bytes());
+/// Returns the fields of a case and the hashes of its files as text.
+fn content(case: &Case) -> String {
+    let mut content = case.fields.to_string();
+    for file in &case.attachments {
+        content.push('\n');
+        content.push_str(&file.digest());
+    }
+    content
+}
+
+/// Returns a hash of the content of a case.
+fn fingerprint(content: &str) -> u64 {
+    let hash = blake3::hash(content.as_bytes());
     let mut first = [0; 8];
     first.copy_from_slice(&hash.as_bytes()[..8]);
     u64::from_le_bytes(first)
@@ -223,9 +253,8 @@ fn fingerprint(case: &Case) -> u64 {
 struct CaseDigest(blake3::Hasher);
 
 impl CaseDigest {
-    fn add(&mut self, case: &Case) -> Option<()> {
-        self.0.update(case.fields.to_string().as_bytes()).update(b"\n");
-        Some(())
+    fn add(&mut self, content: &str) {
+        self.0.update(content.as_bytes()).update(b"\n");
     }
 
     fn finish(&self) -> String {
@@ -273,9 +302,9 @@ fn collect_fields(fields: &Fields, known: &mut BTreeSet<String>) {
 }
 
 impl Case {
-    fn from_row(path: &Path, index: usize, row: CaseRow) -> Result<Case, Problem> {
+    fn from_row(path: &Path, folder: &Path, index: usize, row: CaseRow) -> Result<Case, Problem> {
         let CaseRow { position, fields, .. } = row;
-        match Case::from_fields(index, fields) {
+        match Case::from_fields(folder, index, fields) {
             Ok((case, tables)) if tables.is_empty() => Ok(case),
             Ok((case, tables)) => {
                 Ok(Case { checks: Some(Arc::new(CaseChecks { tables, position })), ..case })
@@ -288,6 +317,7 @@ impl Case {
 
     /// Returns the case and the tables of its checks.
     fn from_fields(
+        folder: &Path,
         index: usize,
         mut row: Map<String, Value>,
     ) -> Result<(Case, Vec<Map<String, Value>>), String> {
@@ -321,8 +351,10 @@ impl Case {
         let checks = case_checks(row.get("checks"))?;
         let history = history::read(row.get(history::FIELD))?;
         let rule = OwnRule::read(&row)?;
-        let fields = fields(&row);
-        Ok((Case { index, id: id.into(), tags, fields, history, rule, checks: None }, checks))
+        let attachments = attachments::read(&mut row, folder)?;
+        let (id, fields) = (id.into(), fields(&row));
+        let case = Case { index, id, tags, fields, history, attachments, rule, checks: None };
+        Ok((case, checks))
     }
 }
 
@@ -354,7 +386,7 @@ mod tests {
 
     fn ids(name: &str, text: &str) -> Vec<String> {
         let (_folder, path) = write_file(name, text);
-        let survey = CaseSource::open(&path).unwrap().survey();
+        let survey = CaseSource::open(&path, Path::new("")).unwrap().survey();
         assert_eq!(survey.problems, [], "{name}");
         assert!(survey.fields.contains("q"), "{name}: {:?}", survey.fields);
         survey.ids.iter().map(str::to_owned).collect()
@@ -374,7 +406,7 @@ mod tests {
     fn tags_are_a_list_or_a_comma_separated_string() {
         let (_folder, path) =
             write_file("a.jsonl", "{\"tags\": [\"x\", \"y\"]}\n{\"tags\": \"x, z\"}\n");
-        let source = CaseSource::open(&path).unwrap();
+        let source = CaseSource::open(&path, Path::new("")).unwrap();
         let tags: Vec<Vec<String>> = source.iter().map(|case| case.unwrap().tags).collect();
         assert_eq!(tags, [["x", "y"], ["x", "z"]]);
     }
@@ -383,7 +415,7 @@ mod tests {
     fn problems_have_line_numbers() {
         let text = "{\"id\": \"a\"}\nnot json\n[1]\n{\"id\": \"a\"}\n{\"id\": {}}\n";
         let (_folder, path) = write_file("a.jsonl", text);
-        let survey = CaseSource::open(&path).unwrap().survey();
+        let survey = CaseSource::open(&path, Path::new("")).unwrap().survey();
         let lines: Vec<usize> = survey
             .problems
             .iter()
@@ -401,7 +433,7 @@ mod tests {
         ];
         for (name, text) in texts {
             let (_folder, path) = write_file(name, text);
-            let source = CaseSource::open(&path).unwrap();
+            let source = CaseSource::open(&path, Path::new("")).unwrap();
             let survey = source.survey();
             let reader = source.reader(&survey).unwrap();
             let ordered: Vec<Case> = source.iter().map(Result::unwrap).collect();
@@ -417,13 +449,13 @@ mod tests {
     #[test]
     fn reader_detects_changed_cases() {
         let (_folder, path) = write_file("a.jsonl", "{\"id\": \"a\"}\n{\"id\": \"b\"}\n");
-        let source = CaseSource::open(&path).unwrap();
+        let source = CaseSource::open(&path, Path::new("")).unwrap();
         let reader = source.reader(&source.survey()).unwrap();
         // Same length and ids, different whitespace.
         std::fs::write(&path, "{\"id\": \"a\"}\n{\"id\":\"b\"} \n").unwrap();
         assert!(reader.case(1).is_ok(), "whitespace is not a change");
         let other = "{\"id\": \"a\"}\n{\"id\": \"b\", \"q\": 1}\n";
-        let longer = CaseSource::open(&path).unwrap();
+        let longer = CaseSource::open(&path, Path::new("")).unwrap();
         let reader_of_longer = longer.reader(&longer.survey()).unwrap();
         std::fs::write(&path, other).unwrap();
         assert!(reader_of_longer.case(1).is_err());
@@ -438,8 +470,8 @@ mod tests {
     fn digest_of_first_cases_equals_digest_of_shorter_file() {
         let (_folder, path) = write_file("a.jsonl", "{\"q\": 1}\n{\"q\": 2}\n");
         let (_other, one) = write_file("a.jsonl", "{\"q\": 1}\n");
-        let digest = CaseSource::open(&one).unwrap().survey().digest;
-        let source = CaseSource::open(&path).unwrap();
+        let digest = CaseSource::open(&one, Path::new("")).unwrap().survey().digest;
+        let source = CaseSource::open(&path, Path::new("")).unwrap();
         assert_eq!(source.digest_of(1), Some(digest));
         assert_eq!(source.digest_of(2), Some(source.survey().digest));
         assert_eq!(source.digest_of(3), None);
@@ -449,23 +481,45 @@ mod tests {
     fn digest_depends_on_content_only() {
         let digest = |text: &str| {
             let (_folder, path) = write_file("a.jsonl", text);
-            CaseSource::open(&path).unwrap().survey().digest
+            CaseSource::open(&path, Path::new("")).unwrap().survey().digest
         };
         assert_eq!(digest("{\"q\": 1}\n"), digest("{\"q\":1}"));
         assert_ne!(digest("{\"q\": 1}\n"), digest("{\"q\": 2}\n"));
     }
 
     #[test]
+    fn digest_and_reader_depend_on_the_content_of_attachments() {
+        let (folder, path) = write_file("a.jsonl", "{\"attachments\": [\"a.png\"]}\n");
+        let write = |content: &str| std::fs::write(folder.path().join("a.png"), content).unwrap();
+        let source = CaseSource::open(&path, folder.path()).unwrap();
+        write("one");
+        let survey = source.survey();
+        assert_eq!(survey.media["image/png"], (CaseId::from("1"), "a.png".to_owned()));
+        let reader = source.reader(&survey).unwrap();
+        assert_eq!(reader.case(0).unwrap().attachments[0].bytes, 3);
+        write("two");
+        assert!(reader.case(0).unwrap_err().message.contains("changed since the run started"));
+        assert_ne!(source.survey().digest, survey.digest);
+        assert_eq!(source.digest_of(1), Some(source.survey().digest));
+    }
+
+    #[test]
     fn unreadable_files_are_problems() {
         let (_folder, path) = write_file("a.jsonl", "");
         std::fs::write(&path, b"{\"a\": \"\xff\"}\n").unwrap();
-        assert_eq!(CaseSource::open(&path).unwrap().survey().problems.len(), 1);
+        assert_eq!(CaseSource::open(&path, Path::new("")).unwrap().survey().problems.len(), 1);
         let (_folder, path) = write_file("a.csv", "a,b\n1,2\n3\n");
-        assert!(CaseSource::open(&path).unwrap().survey().problems[0].message.contains("not CSV"));
+        assert!(
+            CaseSource::open(&path, Path::new("")).unwrap().survey().problems[0]
+                .message
+                .contains("not CSV")
+        );
         let (_folder, path) = write_file("a.json", "{\"a\": 1}");
-        assert!(CaseSource::open(&path).unwrap_err().message.contains("JSON array"));
+        assert!(CaseSource::open(&path, Path::new("")).unwrap_err().message.contains("JSON array"));
         let (_folder, path) = write_file("a.txt", "");
-        assert!(CaseSource::open(&path).unwrap_err().message.contains("extension `txt`"));
-        assert!(CaseSource::open(Path::new("gone.jsonl")).is_err());
+        assert!(
+            CaseSource::open(&path, Path::new("")).unwrap_err().message.contains("extension `txt`")
+        );
+        assert!(CaseSource::open(Path::new("gone.jsonl"), Path::new("")).is_err());
     }
 }

@@ -134,7 +134,7 @@ impl ProjectLoader<'_, '_> {
         let targets = self.targets(folder, &mut warnings, problems)?;
         let rows = prompts::read(folder, self.eval.text("prompts")?, &checks, problems)?;
         let prompts = absolute(&rows.path);
-        let cases = CaseSource::inline(&rows.path, rows.rows);
+        let cases = CaseSource::inline(&rows.path, folder, rows.rows);
         let mut survey = cases.survey();
         let coded = |problem: Problem| Problem { code: Some(INVALID_CSV), ..problem };
         problems.extend(survey.problems.drain(..).map(coded));

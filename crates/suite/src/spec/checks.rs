@@ -14,7 +14,7 @@ pub(super) const CASES: Section = Section::new(
         optional(
             "inline",
             ValueType::OpenTables,
-            "Inline cases. Reserved keys: `id`, `tags`, `checks` (checks of this case only), `messages` (chat history before the prompt of a model), and for programs `workspace` and `workspace_subdir`.",
+            "Inline cases. Reserved keys: `id`, `tags`, `checks` (checks of this case only), `messages` (chat history before the prompt of a model), `attachments` (images, PDF and audio files), `trials`, `threshold`, and for programs `workspace` and `workspace_subdir`.",
         ),
     ],
 );

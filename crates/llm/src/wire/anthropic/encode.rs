@@ -84,6 +84,10 @@ enum KnownBlock<'a> {
     Image {
         source: Source<'a>,
     },
+    Document {
+        source: Source<'a>,
+        title: &'a str,
+    },
     Thinking {
         thinking: &'a str,
         signature: &'a str,
@@ -227,6 +231,9 @@ fn block(part: &Content) -> Option<Block<'_>> {
         }
         Content::Image { source: ImageSource::Base64 { media_type, data } } => {
             KnownBlock::Image { source: Source::Base64 { media_type, data } }
+        }
+        Content::File { name, media_type, data } => {
+            KnownBlock::Document { source: Source::Base64 { media_type, data }, title: name }
         }
         // The API rejects thinking without a signature, and accepts messages without their thinking.
         Content::Thinking { signature: None, .. } => return None,

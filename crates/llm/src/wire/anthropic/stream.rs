@@ -188,7 +188,10 @@ impl StreamAssembler {
                 }
             }
             // The input of server tools, which are opaque, is streamed too.
-            Content::ToolCall(_) | Content::Opaque { .. } | Content::Image { .. } => {
+            Content::ToolCall(_)
+            | Content::Opaque { .. }
+            | Content::Image { .. }
+            | Content::File { .. } => {
                 let json = match delta.partial_json {
                     None | Some(Value::Null) => return,
                     Some(Value::String(fragment)) => fragment,

@@ -237,8 +237,9 @@ fn split_messages(request: &Request) -> (Vec<Part<'_>>, Vec<WireMessage<'_>>) {
                 function_response: Some(response),
                 ..KnownPart::default()
             }));
-            let images = content.iter().filter(|part| matches!(part, Content::Image { .. }));
-            push_parts(images, &mut wire_message.parts);
+            let is_media =
+                |part: &&Content| matches!(part, Content::Image { .. } | Content::File { .. });
+            push_parts(content.iter().filter(is_media), &mut wire_message.parts);
         } else {
             push_parts(message.content(), &mut wire_message.parts);
         }
@@ -268,6 +269,14 @@ fn push_parts<'a>(content: impl IntoIterator<Item = &'a Content>, parts: &mut Ve
             }
             Content::Image { source: ImageSource::Base64 { media_type, data } } => {
                 encoded.inline_data = Some(Blob { mime_type: media_type, data });
+            }
+            Content::File { media_type, data, .. } => {
+                let mime_type = match media_type.as_str() {
+                    // The API's own name.
+                    "audio/mpeg" => "audio/mp3",
+                    other => other,
+                };
+                encoded.inline_data = Some(Blob { mime_type, data });
             }
             Content::Thinking { text, signature } if text.is_empty() => {
                 pending = signature.as_deref().or(pending);

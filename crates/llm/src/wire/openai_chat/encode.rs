@@ -2,7 +2,7 @@
 
 use super::super::TokenLimitField;
 use super::super::body::{
-    TOOL_ERROR_PREFIX, arguments_to_text, image_url, only_text, openai_effort, to_json,
+    TOOL_ERROR_PREFIX, arguments_to_text, data_url, image_url, only_text, openai_effort, to_json,
 };
 use bakeoff_core::{Content, Message, OutputFormat, Request, ToolChoice};
 use serde::Serialize;
@@ -77,6 +77,20 @@ enum Part<'a> {
 enum KnownPart<'a> {
     Text { text: Cow<'a, str> },
     ImageUrl { image_url: Url<'a> },
+    InputAudio { input_audio: Audio<'a> },
+    File { file: File<'a> },
+}
+
+#[derive(Serialize)]
+struct Audio<'a> {
+    data: &'a str,
+    format: &'static str,
+}
+
+#[derive(Serialize)]
+struct File<'a> {
+    filename: &'a str,
+    file_data: String,
 }
 
 #[derive(Serialize)]
@@ -182,10 +196,28 @@ fn text<'a>(content: &'a [Content], prefix: &'static str) -> Text<'a> {
         Content::Image { source } => {
             Some(Part::Known(KnownPart::ImageUrl { image_url: Url { url: image_url(source) } }))
         }
+        Content::File { name, media_type, data } => {
+            Some(Part::Known(match audio_format(media_type) {
+                Some(format) => KnownPart::InputAudio { input_audio: Audio { data, format } },
+                None => {
+                    let file_data = data_url(media_type, data);
+                    KnownPart::File { file: File { filename: name, file_data } }
+                }
+            }))
+        }
         Content::Opaque { value } => Some(Part::Opaque(value)),
         Content::Thinking { .. } | Content::ToolCall(_) => None,
     });
     Text::Parts(prefix.into_iter().chain(parts).collect())
+}
+
+/// Returns the name of an audio format.
+fn audio_format(media_type: &str) -> Option<&'static str> {
+    match media_type {
+        "audio/wav" => Some("wav"),
+        "audio/mpeg" => Some("mp3"),
+        _ => None,
+    }
 }
 
 /// Encodes an assistant message. Thinking is left out, because the format has no field for it.

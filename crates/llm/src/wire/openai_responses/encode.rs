@@ -1,7 +1,7 @@
 //! Encoding of requests.
 
 use super::super::body::{
-    TOOL_ERROR_PREFIX, arguments_to_text, image_url, only_text, openai_effort, to_json,
+    TOOL_ERROR_PREFIX, arguments_to_text, data_url, image_url, only_text, openai_effort, to_json,
 };
 use super::marked_phase;
 use bakeoff_core::{Content, Message, OutputFormat, Request, ToolChoice};
@@ -92,6 +92,11 @@ enum Part<'a> {
         r#type: &'static str,
         image_url: Cow<'a, str>,
         detail: &'static str,
+    },
+    File {
+        r#type: &'static str,
+        filename: &'a str,
+        file_data: String,
     },
     Opaque(&'a Value),
 }
@@ -206,7 +211,7 @@ fn push_items<'a>(message: &'a Message, input: &mut Vec<Item<'a>>) {
                     (phase.is_none() && can_send_back(value)).then_some(Item::Opaque(value))
                 }
                 // Thinking is sent back as the opaque item that it was decoded from.
-                Content::Thinking { .. } | Content::Image { .. } => None,
+                Content::Thinking { .. } | Content::Image { .. } | Content::File { .. } => None,
             }));
         }
         Message::ToolResult { tool_call_id, content, is_error, .. } => input.push(Item::Output {
@@ -245,6 +250,10 @@ fn parts<'a>(content: &'a [Content], prefix: &'static str) -> Parts<'a> {
         Content::Image { source } => {
             let image_url = image_url(source);
             Some(Part::Image { r#type: "input_image", image_url, detail: "auto" })
+        }
+        Content::File { name, media_type, data } => {
+            let file_data = data_url(media_type, data);
+            Some(Part::File { r#type: "input_file", filename: name, file_data })
         }
         Content::Opaque { value } => Some(Part::Opaque(value)),
         Content::Thinking { .. } | Content::ToolCall(_) => None,

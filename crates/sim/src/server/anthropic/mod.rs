@@ -71,7 +71,7 @@ fn block(part: &Content) -> Option<Value> {
             "name": call.name,
             "input": call.arguments,
         })),
-        Content::Image { .. } | Content::Opaque { .. } => None,
+        Content::Image { .. } | Content::File { .. } | Content::Opaque { .. } => None,
     }
 }
 

@@ -123,6 +123,7 @@ fn part(value: Value) -> Result<Content, String> {
                 _ => Ok(Content::Opaque { value }),
             }
         }
+        "document" => Ok(document(&value).unwrap_or(Content::Opaque { value })),
         "thinking" => Ok(Content::Thinking {
             text: string(&value, "thinking")?,
             signature: value.get("signature").and_then(Value::as_str).map(String::from),
@@ -134,6 +135,16 @@ fn part(value: Value) -> Result<Content, String> {
         })),
         _ => Ok(Content::Opaque { value }),
     }
+}
+
+/// Parses a document in the request; `None` for other sources.
+fn document(block: &Value) -> Option<Content> {
+    let source = block.get("source").filter(|source| source["type"] == "base64")?;
+    Some(Content::File {
+        name: string(block, "title").unwrap_or_default(),
+        media_type: string(source, "media_type").ok()?,
+        data: string(source, "data").ok()?,
+    })
 }
 
 fn tool(value: &Value) -> Result<ToolDefinition, String> {

@@ -52,7 +52,7 @@ pub(super) fn events(response: &Response, meta: &ResponseMeta) -> Vec<String> {
                 }
                 json!({ "type": "tool_use", "id": call.id, "name": call.name, "input": {} })
             }
-            Content::Image { .. } | Content::Opaque { .. } => continue,
+            Content::Image { .. } | Content::File { .. } | Content::Opaque { .. } => continue,
         };
         events
             .push(event("content_block_start", json!({ "index": index, "content_block": start })));

@@ -116,18 +116,43 @@ fn part(value: Value) -> Result<Content, String> {
             let image = value.get("image_url").ok_or("`image_url` is missing")?;
             Ok(Content::Image { source: image_source(string(image, "url")?) })
         }
+        "input_audio" => Ok(audio(&value).unwrap_or(Content::Opaque { value })),
+        "file" => Ok(file(&value).unwrap_or(Content::Opaque { value })),
         _ => Ok(Content::Opaque { value }),
     }
 }
 
 fn image_source(url: String) -> ImageSource {
-    let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
-    match inline {
+    match inline_data(&url) {
         Some((media_type, data)) => {
             ImageSource::Base64 { media_type: media_type.into(), data: data.into() }
         }
         None => ImageSource::Url { url },
     }
+}
+
+/// Parses a recording.
+fn audio(part: &Value) -> Option<Content> {
+    let audio = part.get("input_audio")?;
+    let media_type = match audio.get("format")?.as_str()? {
+        "mp3" => "audio/mpeg".to_owned(),
+        format => format!("audio/{format}"),
+    };
+    let data = audio.get("data")?.as_str()?.to_owned();
+    Some(Content::File { name: String::new(), media_type, data })
+}
+
+/// Parses a document in the request; `None` for one that the provider stores.
+fn file(part: &Value) -> Option<Content> {
+    let file = part.get("file")?;
+    let (media_type, data) = inline_data(file.get("file_data")?.as_str()?)?;
+    let name = string(file, "filename").unwrap_or_default();
+    Some(Content::File { name, media_type: media_type.into(), data: data.into() })
+}
+
+/// Returns the media type and the base64 data of a `data:` URL.
+fn inline_data(url: &str) -> Option<(&str, &str)> {
+    url.strip_prefix("data:")?.split_once(";base64,")
 }
 
 /// Parses a tool; returns `None` for types other than functions, which the simulated models never call.

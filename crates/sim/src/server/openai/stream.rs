@@ -53,7 +53,7 @@ pub(super) fn events(response: &Response, meta: &ResponseMeta, include_usage: bo
                 }
                 calls += 1;
             }
-            Content::Image { .. } | Content::Opaque { .. } => {}
+            Content::Image { .. } | Content::File { .. } | Content::Opaque { .. } => {}
         }
     }
     events.push(choice(json!({}), json!(finish_reason(&response.finish))));

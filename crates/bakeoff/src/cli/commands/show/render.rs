@@ -16,7 +16,7 @@ pub(super) fn trial_text(trial: &StoredTrial) -> String {
     let mut sections = vec![format!("{}\n{}", title(result), figures(attempt))];
     let prompt = match exchange {
         Some(TrialExchange { messages, .. }) => match messages.as_slice() {
-            [only] if only.role == "user" => vec![only.text.clone()],
+            [only] if only.role == "user" => vec![message_body(only)],
             messages => messages.iter().map(message_text).collect(),
         },
         None => vec!["(not stored)".to_owned()],
@@ -114,7 +114,15 @@ fn section(heading: &str, entries: &[String]) -> String {
 /// Formats a message with its step and role.
 fn message_text(message: &ExchangeMessage) -> String {
     let step = message.step.as_ref().map_or_else(String::new, |step| format!("{step}, "));
-    format!("[{step}{}] {}", message.role, message.text)
+    format!("[{step}{}] {}", message.role, message_body(message))
+}
+
+/// Formats the attachments and the text of a message.
+fn message_body(message: &ExchangeMessage) -> String {
+    let mut lines: Vec<String> =
+        message.attachments.iter().map(|file| format!("[{file}]")).collect();
+    lines.push(message.text.clone());
+    lines.join("\n")
 }
 
 /// Formats the tool uses, with their results where these are stored.
