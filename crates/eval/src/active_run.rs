@@ -180,6 +180,7 @@ impl<'a> ActiveRun<'a> {
         let limits = RunLimits { deadline, budget: shared };
         let (context, trial_events, cache_error) =
             TrialContext::new(run, &folder, Arc::clone(&work), &traffic, limits, stopper);
+        folder.write_cases(run.cases.cases(&run.suite), &context.redactor)?;
         if let Some(damage) = open.damage {
             recorder.warn(JOURNAL_DAMAGED, damage)?;
         }

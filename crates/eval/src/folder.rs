@@ -6,11 +6,11 @@ use crate::path_name::safe_name;
 use crate::run_file::{Layout, RunFile};
 use crate::summary_file::{SummaryFile, TargetFields};
 use crate::trial_record::ResultFile;
-use bakeoff_core::{RunId, Status, Summary, TargetName, TrialKey, TrialResult};
+use bakeoff_core::{Redactor, RunId, Status, Summary, TargetName, TrialKey, TrialResult};
 use bakeoff_journal::{
     create_private_folder, create_private_folders, write_atomic, write_atomic_with,
 };
-use bakeoff_suite::{Artifacts, Suite};
+use bakeoff_suite::{Artifacts, Case, Suite};
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use std::fs;
@@ -28,6 +28,9 @@ pub struct RunFolder {
 
 /// Plan of a run.
 pub const RUN_FILE: &str = "run.json";
+
+/// Fields of the cases of a run, one case per line.
+pub const CASES_FILE: &str = "cases.jsonl";
 
 /// Journal of a run.
 pub const JOURNAL_FILE: &str = "journal.jsonl";
@@ -97,6 +100,22 @@ impl RunFolder {
     /// Writes `run.json`.
     pub(crate) fn write_run(&self, run: &RunFile) -> Result<(), Error> {
         write_json(&self.path.join(RUN_FILE), run)
+    }
+
+    /// Writes `cases.jsonl`, without secrets.
+    pub(crate) fn write_cases(
+        &self,
+        cases: impl Iterator<Item = Case>,
+        redactor: &Redactor,
+    ) -> Result<(), Error> {
+        write_atomic_with(&self.path.join(CASES_FILE), |writer| {
+            for case in cases {
+                let line = redactor.scrub(serde_json::to_string(&case.fields)?);
+                writeln!(writer, "{line}")?;
+            }
+            Ok(())
+        })?;
+        Ok(())
     }
 
     /// Removes `summary.json` and `selection.json`, which are outdated once a run is resumed.

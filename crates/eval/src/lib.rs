@@ -57,7 +57,9 @@ pub use config::RunConfig;
 pub use control::{TuneError, TuneReply, TuneRequest, TunedPool, tune};
 pub use error::Error;
 pub use estimate::{Estimate, TargetEstimate, estimate, estimate_cases};
-pub use folder::{HTTP_FILE, JOURNAL_FILE, LIMITS_FILE, RUN_FILE, RunFolder, SUMMARY_FILE};
+pub use folder::{
+    CASES_FILE, HTTP_FILE, JOURNAL_FILE, LIMITS_FILE, RUN_FILE, RunFolder, SUMMARY_FILE,
+};
 pub use journal_damage::{JOURNAL_DAMAGED, JournalDamage};
 pub use rescore::{RescoreInput, rescore};
 pub use resume::ResumeState;

@@ -1,10 +1,20 @@
 //! Names that are safe in paths.
 
-use crate::folder::{HTTP_FILE, JOURNAL_FILE, LIMITS_FILE, RUN_FILE, SELECTION_FILE, SUMMARY_FILE};
+use crate::folder::{
+    CASES_FILE, HTTP_FILE, JOURNAL_FILE, LIMITS_FILE, RUN_FILE, SELECTION_FILE, SUMMARY_FILE,
+};
 
 /// Names that the folder of a case or target must not have.
-const RESERVED: [&str; 7] =
-    [RUN_FILE, JOURNAL_FILE, LIMITS_FILE, HTTP_FILE, SUMMARY_FILE, SELECTION_FILE, "work"];
+const RESERVED: [&str; 8] = [
+    RUN_FILE,
+    CASES_FILE,
+    JOURNAL_FILE,
+    LIMITS_FILE,
+    HTTP_FILE,
+    SUMMARY_FILE,
+    SELECTION_FILE,
+    "work",
+];
 
 /// Returns a name for use in paths: the text itself if it is safe, else its safe characters with a hash of
 /// the text, so that different texts have different names on all file systems.

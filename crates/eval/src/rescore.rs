@@ -24,6 +24,7 @@ use bakeoff_core::{
 use bakeoff_journal::Journal;
 use bakeoff_suite::{Artifacts, CaseReader, Suite};
 use chrono::{DateTime, Utc};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -42,6 +43,8 @@ pub struct RescoreInput<I> {
     pub run_id: RunId,
     /// Names of its targets.
     pub targets: Vec<TargetName>,
+    /// Descriptions of its targets in `run.json`, with the prompts that its outputs answer.
+    pub target_records: Vec<Value>,
     /// Ids of its cases.
     pub cases: Arc<CaseIds>,
     /// Trials of its cases, and the share of them that must pass.
@@ -99,7 +102,8 @@ where
     let total = trials.total() as u64 * run.criteria.targets.len() as u64;
     let criteria = RunCriteria { cases: input.cases, plan: input.plan, ..run.criteria.clone() };
     let id = folder.id.clone();
-    let file = RunFile::new(&run.suite, &run.config, &criteria, id.clone(), rfc3339(now));
+    let mut file = RunFile::new(&run.suite, &run.config, &criteria, id.clone(), rfc3339(now));
+    keep_prompts(&mut file.suite.targets, &input.target_records);
     folder.write_run(&RunFile { scored_from: Some(input.run_id), ..file })?;
     let journal = Journal::create(&folder.journal())?;
     let case_files = CaseFiles::without_artifacts(&run.suite);
@@ -146,6 +150,18 @@ where
     folder.write_summary(&summary, &run.suite, &case_files)?;
     let exit_code = exit_code(&summary, stopper);
     Ok(FinishedRun { folder, summary, exit_code })
+}
+
+/// Replaces the prompts of targets by those of the earlier run.
+fn keep_prompts(targets: &mut [Value], earlier: &[Value]) {
+    for target in targets {
+        let same = earlier.iter().find(|earlier| earlier["name"] == target["name"]);
+        for key in ["prompt", "system", "chain"] {
+            if let Some(value) = same.and_then(|earlier| earlier.get(key)) {
+                target[key] = value.clone();
+            }
+        }
+    }
 }
 
 /// Fails when a case is not in the suite any more.

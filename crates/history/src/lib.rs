@@ -17,6 +17,7 @@ mod resume;
 mod score;
 mod stored_trial;
 mod trial_exchange;
+mod trial_inputs;
 mod trial_traces;
 
 pub use compare::{CompareConfig, compare};
@@ -31,4 +32,5 @@ pub use resume::resume_state;
 pub use score::score;
 pub use stored_trial::{StoredTrial, TrialSelection};
 pub use trial_exchange::{ExchangeMessage, JudgeRecord, ToolCallRecord, TrialExchange};
+pub use trial_inputs::{TrialInput, TrialInputs};
 pub use trial_traces::{TrialTrace, trial_traces};

@@ -2,7 +2,7 @@
 
 use crate::{Error, PastRun};
 use bakeoff_core::{Event, TargetName};
-use bakeoff_eval::{FinishedRun, RescoreInput, Run, Stopper, rescore};
+use bakeoff_eval::{CASES_FILE, FinishedRun, RescoreInput, Run, Stopper, rescore};
 use std::sync::Arc;
 
 /// Checks the outputs of an earlier run by the checks of another suite, as [`rescore`] does.
@@ -31,9 +31,18 @@ pub async fn score(
     let input = RescoreInput {
         run_id: past.file.run_id.clone(),
         targets: suite.targets.iter().map(name).collect::<Vec<TargetName>>(),
+        target_records: suite.targets.clone(),
         cases: Arc::clone(&suite.cases.chosen),
         plan,
         results: past.journaled_results()?,
     };
-    Ok(rescore(run, input, stopper, listen).await?)
+    let finished = rescore(run, input, stopper, listen).await?;
+    // The outputs belong to the cases of the earlier run, which the suite may have changed since.
+    let (stored, copy) = (past.path.join(CASES_FILE), finished.folder.path.join(CASES_FILE));
+    match std::fs::copy(&stored, copy) {
+        Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+            Err(Error::Read { path: stored, source })
+        }
+        _ => Ok(finished),
+    }
 }

@@ -2,12 +2,20 @@
 
 use crate::Error;
 use bakeoff_core::{CheckResult, Status, TrialResult};
+use serde_json::{Map, Value};
 use std::io::Write;
 
 /// CSV writer for trials.
-pub struct CsvRows<W: Write>(csv::Writer<W>);
+pub struct CsvRows<'f, W: Write> {
+    writer: csv::Writer<W>,
+    /// Names of the case fields with a column.
+    fields: Vec<&'f str>,
+}
 
-const COLUMNS: [&str; 15] = [
+/// Field of a case that has a column of its own.
+const ID: &str = "id";
+
+const COLUMNS: [&str; 16] = [
     "target",
     "case",
     "trial",
@@ -23,18 +31,28 @@ const COLUMNS: [&str; 15] = [
     "check_scores",
     "error",
     "output",
+    "prompt",
 ];
 
-impl<W: Write> CsvRows<W> {
-    /// Creates the writer and writes the header.
-    pub fn new(writer: W) -> Result<CsvRows<W>, Error> {
-        let mut rows = csv::Writer::from_writer(writer);
-        rows.write_record(COLUMNS).map_err(convert_error)?;
-        Ok(CsvRows(rows))
+impl<'f, W: Write> CsvRows<'f, W> {
+    /// Creates the writer and writes the header, with a column `case.<name>` for each of these case fields.
+    pub fn new(writer: W, fields: &'f [String]) -> Result<CsvRows<'f, W>, Error> {
+        let mut writer = csv::Writer::from_writer(writer);
+        let fields: Vec<&str> =
+            fields.iter().map(String::as_str).filter(|name| *name != ID).collect();
+        let own = fields.iter().map(|name| format!("case.{name}"));
+        let header = COLUMNS.iter().map(|name| (*name).to_owned()).chain(own);
+        writer.write_record(header).map_err(convert_error)?;
+        Ok(CsvRows { writer, fields })
     }
 
-    /// Writes one trial.
-    pub fn write(&mut self, result: &TrialResult) -> Result<(), Error> {
+    /// Writes one trial with its prompt and the fields of its case.
+    pub fn write(
+        &mut self,
+        result: &TrialResult,
+        prompt: Option<&str>,
+        case: Option<&Map<String, Value>>,
+    ) -> Result<(), Error> {
         let attempt = &result.attempt;
         let text = |value: Option<u64>| value.map_or_else(String::new, |value| value.to_string());
         let failed_check = |check: &&CheckResult| !check.passed;
@@ -43,30 +61,43 @@ impl<W: Write> CsvRows<W> {
         let check_scores: Vec<String> =
             result.checks.iter().map(|check| format!("{}={}", check.check, check.score)).collect();
         let error = attempt.error.as_ref().map_or("", |error| error.message.as_str());
-        self.0
-            .write_record([
-                result.key.target.as_str(),
-                result.key.case.as_str(),
-                &result.key.trial.to_string(),
-                status_label(result.status),
-                &result.score.map_or_else(String::new, |score| score.to_string()),
-                &attempt.timing.latency_ms.to_string(),
-                &text(attempt.usage.map(|usage| usage.prompt())),
-                &text(attempt.usage.map(|usage| usage.output)),
-                &attempt.cost.map_or_else(String::new, |cost| format!("{:.9}", cost.as_dollars())),
-                if attempt.cached { "true" } else { "false" },
-                &attempt.timing.retries.to_string(),
-                &failed_checks.join(" "),
-                &check_scores.join(" "),
-                error,
-                &attempt.output,
-            ])
-            .map_err(convert_error)
+        let own = [
+            result.key.target.as_str(),
+            result.key.case.as_str(),
+            &result.key.trial.to_string(),
+            status_label(result.status),
+            &result.score.map_or_else(String::new, |score| score.to_string()),
+            &attempt.timing.latency_ms.to_string(),
+            &text(attempt.usage.map(|usage| usage.prompt())),
+            &text(attempt.usage.map(|usage| usage.output)),
+            &attempt.cost.map_or_else(String::new, |cost| format!("{:.9}", cost.as_dollars())),
+            if attempt.cached { "true" } else { "false" },
+            &attempt.timing.retries.to_string(),
+            &failed_checks.join(" "),
+            &check_scores.join(" "),
+            error,
+            &attempt.output,
+            prompt.unwrap_or_default(),
+        ]
+        .map(str::to_owned);
+        let field =
+            |name: &&str| case.and_then(|case| case.get(*name)).map_or_else(String::new, cell);
+        let row = own.into_iter().chain(self.fields.iter().map(field));
+        self.writer.write_record(row).map_err(convert_error)
     }
 
     /// Flushes the writer.
     pub fn finish(mut self) -> Result<(), Error> {
-        self.0.flush().map_err(Error::Write)
+        self.writer.flush().map_err(Error::Write)
+    }
+}
+
+/// Returns a string itself, and other values as JSON.
+fn cell(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
     }
 }
 

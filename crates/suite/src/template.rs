@@ -73,6 +73,11 @@ impl RenderError {
 }
 
 impl Template {
+    /// Compiles the template of a stored run; `None` if it is invalid.
+    pub fn stored(source: &str) -> Option<Template> {
+        Template::compile(source).ok()
+    }
+
     pub(crate) fn compile(source: &str) -> Result<Template, TemplateError> {
         Template::compile_in(Environment::new(), source)
     }
@@ -132,6 +137,18 @@ impl Template {
     /// Returns the names of the fields that the template uses.
     pub fn variables(&self) -> &BTreeSet<String> {
         &self.variables
+    }
+
+    /// Renders the template with the fields of a stored case.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Template::render`].
+    pub fn render_row(
+        &self,
+        row: &serde_json::Map<String, serde_json::Value>,
+    ) -> Result<String, RenderError> {
+        self.render(&fields(row))
     }
 
     /// Renders the template.

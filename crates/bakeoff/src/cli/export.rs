@@ -5,9 +5,11 @@ use crate::error::CliError;
 use crate::printer::{Printer, chain};
 use crate::settings;
 use bakeoff_core::{Summary, TrialResult};
-use bakeoff_history::{Error, PastRun};
+use bakeoff_history::{PastRun, TrialInput, TrialInputs};
 use bakeoff_journal::write_output;
 use bakeoff_report::{CsvRows, Details, markdown, write_junit};
+use serde::Serialize;
+use serde_json::{Map, Value};
 use std::io::Write;
 use std::path::Path;
 
@@ -41,19 +43,29 @@ pub(crate) fn export(
             printer.warning(format!("cannot write the step summary: {error}"));
         }
     }
+    if files.csv.is_none() && files.jsonl.is_none() {
+        return Ok(());
+    }
+    let mut inputs = past.inputs()?;
+    if inputs.is_none() {
+        printer
+            .warning("the run has no file `cases.jsonl`; prompts and fields of cases are missing");
+    }
     if let Some(path) = &files.csv {
-        let rows = past.results()?;
+        let fields = inputs.as_ref().map(|inputs| inputs.fields().to_vec()).unwrap_or_default();
         write(path, |writer| {
-            let mut csv = CsvRows::new(writer).map_err(std::io::Error::other)?;
-            each(rows, |result| csv.write(&result).map_err(std::io::Error::other))?;
+            let mut csv = CsvRows::new(writer, &fields).map_err(std::io::Error::other)?;
+            each_trial(past, &mut inputs, |result, input| {
+                let written = csv.write(&result, input.prompt.as_deref(), input.case.as_ref());
+                written.map_err(std::io::Error::other)
+            })?;
             csv.finish().map_err(std::io::Error::other)
         })?;
     }
     if let Some(path) = &files.jsonl {
-        let rows = past.results()?;
         write(path, |writer| {
-            each(rows, |result| {
-                serde_json::to_writer(&mut *writer, &result)?;
+            each_trial(past, &mut inputs, |result, TrialInput { prompt, case, .. }| {
+                serde_json::to_writer(&mut *writer, &TrialRow { result, prompt, case })?;
                 writer.write_all(b"\n")
             })
         })?;
@@ -61,12 +73,24 @@ pub(crate) fn export(
     Ok(())
 }
 
-fn each(
-    rows: impl Iterator<Item = Result<TrialResult, Error>>,
-    mut act: impl FnMut(TrialResult) -> std::io::Result<()>,
+/// Line of `--jsonl`.
+#[derive(Serialize)]
+struct TrialRow {
+    #[serde(flatten)]
+    result: TrialResult,
+    prompt: Option<String>,
+    case: Option<Map<String, Value>>,
+}
+
+fn each_trial(
+    past: &PastRun,
+    inputs: &mut Option<TrialInputs>,
+    mut act: impl FnMut(TrialResult, TrialInput) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
-    for row in rows {
-        act(row.map_err(std::io::Error::other)?)?;
+    for result in past.results().map_err(std::io::Error::other)? {
+        let result = result.map_err(std::io::Error::other)?;
+        let input = inputs.as_mut().map(|inputs| inputs.read(&result.key)).transpose();
+        act(result, input.map_err(std::io::Error::other)?.unwrap_or_default())?;
     }
     Ok(())
 }

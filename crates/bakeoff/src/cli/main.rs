@@ -16,6 +16,7 @@ mod keyless;
 mod limits;
 mod models;
 mod outcome;
+mod output_file;
 mod printer;
 mod problems;
 mod progress;

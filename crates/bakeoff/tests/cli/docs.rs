@@ -366,7 +366,7 @@ fn commands_for_stored_runs_work() {
     assert_eq!(dir.run(&["run", "--no-fail"]).code, 0);
     let commands: usize =
         blocks("docs/runs.md", "sh").iter().map(|block| run_all(&dir, block)).sum();
-    assert_eq!(commands, 6);
+    assert_eq!(commands, 7);
 }
 
 #[test]

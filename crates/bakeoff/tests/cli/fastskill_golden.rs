@@ -145,7 +145,7 @@ fn unchanged_project_with_two_agents() {
     let out = dir.path().join("out");
     let entries = std::fs::read_dir(&out).unwrap().map(|entry| entry.unwrap().path());
     let run_dir = entries.into_iter().find(|path| path.is_dir()).unwrap();
-    let own = ["http.jsonl", "journal.jsonl", "limits.jsonl", "run.json"];
+    let own = ["cases.jsonl", "http.jsonl", "journal.jsonl", "limits.jsonl", "run.json"];
     let listed: Vec<String> =
         files(&run_dir).into_iter().filter(|name| !own.contains(&name.as_str())).collect();
     let of_case = |agent: &str, case: &str| {

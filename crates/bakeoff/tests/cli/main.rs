@@ -21,6 +21,7 @@ mod disk;
 mod docs;
 mod env_file;
 mod evidence;
+mod exports;
 mod fastskill;
 mod fastskill_golden;
 mod faults;

@@ -117,12 +117,12 @@ impl CaseSource {
     /// Returns the [`Survey::digest`] of the first `first` cases; `None` if there are fewer.
     pub fn digest_of(&self, first: usize) -> Option<String> {
         let mut digest = CaseDigest::default();
-        let cases: Vec<()> = self
-            .iter()
-            .take(first)
-            .map(|case| Some(digest.add(&content(&case.ok()?))))
-            .collect::<Option<_>>()?;
-        (cases.len() == first).then(|| digest.finish())
+        let mut count = 0;
+        for case in self.iter().take(first) {
+            digest.add(&content(&case.ok()?));
+            count += 1;
+        }
+        (count == first).then(|| digest.finish())
     }
 
     /// Returns the path of the file with the cases.

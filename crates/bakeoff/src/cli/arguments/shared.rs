@@ -185,10 +185,10 @@ pub(crate) struct ExportArguments {
     /// Write Markdown: the summary table and the failures; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) markdown: Option<PathBuf>,
-    /// Write CSV, one row per trial; `-` is standard output
+    /// Write CSV, one row per trial with prompt and case fields; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) csv: Option<PathBuf>,
-    /// Write JSON Lines, one complete trial result per line; `-` is standard output
+    /// Write JSON Lines, one trial result per line with prompt and case fields; `-` is standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) jsonl: Option<PathBuf>,
 }

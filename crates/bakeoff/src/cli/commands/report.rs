@@ -19,6 +19,7 @@ pub(super) fn run(arguments: &ReportArguments, printer: &Printer) -> Result<Outc
     let folder = find_run(&arguments.run.out, &arguments.run.run)?;
     let past = PastRun::open(&folder)?;
     let summary = past.summary()?;
+    arguments.export.check(None)?;
     export(&arguments.export, &past, &summary, false, printer)?;
     let outcome = Outcome::passed().with("run_dir", folder.display().to_string());
     let mut rates = Rates::new(Arc::clone(&past.file.suite.cases.chosen));

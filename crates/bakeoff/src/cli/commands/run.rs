@@ -45,6 +45,7 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
         .must_run(true);
     let suite = Suite::load_with(&path, options, &settings::variable)?;
     settings::check_agents(&suite, &arguments.agents, arguments.all, &model_argument)?;
+    arguments.export.check(Some(&suite.path))?;
     if suite.project.is_some() {
         // The installed agents may have changed when the run is resumed.
         arguments.targets.clone_from(&suite.target_names);

@@ -34,6 +34,7 @@ pub(super) fn run(arguments: &ScoreArguments, printer: &Printer) -> Result<Outco
     let combinations = past.file.select.is_some();
     let options = LoadOptions::new().targets(&targets).judges_only(true).combinations(combinations);
     let suite = Suite::load_with(&path, options, &settings::variable)?;
+    arguments.export.check(Some(&suite.path))?;
     let mut config = RunConfig::new(&arguments.run.out);
     config.simulated_models = crate::models::simulated();
     config.threshold = arguments.threshold.or(Some(past.file.threshold()));

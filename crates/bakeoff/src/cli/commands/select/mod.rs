@@ -7,6 +7,7 @@ use crate::arguments::SelectArguments;
 use crate::error::{CliError, UsageError};
 use crate::exposed::warn_if_open_to_others;
 use crate::outcome::Outcome;
+use crate::output_file::{WriteMode, check_writable};
 use crate::printer::{Printer, count};
 use crate::resume_command::hint_at_resume;
 use crate::shutdown::{Shutdown, block_on};
@@ -38,7 +39,7 @@ pub(super) fn run(mut arguments: SelectArguments, printer: &Printer) -> Result<O
     let suite = Suite::load_with(&path, options, &settings::variable)?;
     let suite_file = suite.path.clone();
     if let Some(file) = &arguments.apply {
-        check_writable(file, &suite_file).map_err(|message| {
+        check_writable(file, Some(&suite_file), WriteMode::InPlace).map_err(|message| {
             UsageError::new(message).hint("`--apply` needs the path of a writable file")
         })?;
     }
@@ -65,39 +66,6 @@ fn resumed_search(arguments: &mut SelectArguments) -> Result<Option<PathBuf>, Cl
     arguments.seed.get_or_insert(file.seed);
     arguments.execution.only.fill(&file.suite.chosen);
     Ok(Some(path))
-}
-
-/// Checks that a file can be written after the search, and is not the suite.
-fn check_writable(path: &Path, suite: &Path) -> Result<(), String> {
-    let shown = path.display();
-    // A link is written through.
-    let (path, is_new) = match path.canonicalize() {
-        Ok(path) => (path, false),
-        Err(_) => (path.to_owned(), true),
-    };
-    if path.is_dir() {
-        return Err(format!("{shown} is a folder"));
-    }
-    if suite.canonicalize().is_ok_and(|suite| suite == path) {
-        return Err(format!("{shown} is the suite itself"));
-    }
-    if !is_new {
-        let opened = std::fs::File::options().append(true).open(&path);
-        return opened.map(drop).map_err(|error| format!("cannot write {shown}: {error}"));
-    }
-    let folder = match path.parent() {
-        Some(parent) if parent != Path::new("") => parent,
-        _ => Path::new("."),
-    };
-    // Permissions can only be tested by creating the file.
-    match std::fs::File::create_new(&path) {
-        Ok(_) => {
-            let _ = std::fs::remove_file(&path);
-            Ok(())
-        }
-        Err(_) if !folder.is_dir() => Err(format!("no folder {}", folder.display())),
-        Err(error) => Err(format!("cannot write {shown}: {error}")),
-    }
 }
 
 fn new_search(
