@@ -35,6 +35,9 @@ pub struct Comparison {
     pub test: String,
     /// Conclusion at the chosen significance level.
     pub finding: Finding,
+    /// Comparison of scores; absent without graded checks, and if cases were stopped early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scores: Option<ScoreComparison>,
     /// Mean difference in standard deviations of the differences.
     pub effect: Option<f64>,
     /// Cases in which the candidate is better.
@@ -55,6 +58,29 @@ pub struct Comparison {
     pub total_cost_ratio: Option<f64>,
     /// Cases with the largest differences.
     pub changes: Vec<CaseChange>,
+}
+
+/// Comparison of the mean scores of the common cases.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScoreComparison {
+    /// Mean score of the baseline.
+    pub baseline: f64,
+    /// Mean score of the candidate.
+    pub candidate: f64,
+    /// Mean difference over the cases, candidate minus baseline.
+    pub difference: f64,
+    /// Interval of the difference, with the meaning of [`Comparison::interval`].
+    pub interval: Interval,
+    /// Level of significance, adjusted for the number of comparisons of scores made together.
+    pub level: f64,
+    /// Probability of a difference at least as large under the null hypothesis.
+    pub p_value: f64,
+    /// `p_value` adjusted for the number of comparisons of scores made together.
+    pub adjusted_p_value: f64,
+    /// Name of the statistical test.
+    pub test: String,
+    /// Conclusion at the chosen significance level.
+    pub finding: Finding,
 }
 
 /// One side of a comparison.

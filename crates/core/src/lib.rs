@@ -24,8 +24,8 @@ mod usage;
 
 pub use cases::{CaseCounts, CaseList, CaseSummary, TrialStatus, TrueRate};
 pub use comparison::{
-    CaseChange, Comparison, ComparisonMetric, Equivalence, Finding, RequiredCases, Side,
-    UnpairedCases, UnpairedTargets,
+    CaseChange, Comparison, ComparisonMetric, Equivalence, Finding, RequiredCases, ScoreComparison,
+    Side, UnpairedCases, UnpairedTargets,
 };
 pub use csv_quotes::CsvQuotes;
 pub use event::{Event, ProcessGroup, RunPlan};

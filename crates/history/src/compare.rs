@@ -1,13 +1,14 @@
 //! Comparison of targets over the same cases, paired by case.
 
+use crate::paired_test::PairedTest;
 use crate::{ComparedTarget, Error, TargetPair};
 use bakeoff_core::{
-    CaseChange, CaseCounts, Comparison, ComparisonMetric, Equivalence, Finding, Interval,
-    NanoDollars, RequiredCases, Score, Side, Status, TargetSummary, UnpairedCases,
+    CaseChange, CaseCounts, Comparison, ComparisonMetric, Equivalence, Interval, NanoDollars,
+    RequiredCases, Score, ScoreComparison, Side, Status, TargetSummary, UnpairedCases,
 };
 use bakeoff_stats::{
-    PairedDifferences, SignFlip, binary_cases_needed, cases_needed, detectable_difference,
-    geometric_ratio, holm, holm_levels, mcnemar, mcnemar_interval, total_ratio,
+    PairedDifferences, binary_cases_needed, cases_needed, detectable_difference, geometric_ratio,
+    holm, holm_levels, total_ratio,
 };
 use std::collections::HashMap;
 
@@ -45,16 +46,33 @@ impl Default for CompareConfig {
 pub fn compare(pairs: &[TargetPair<'_>], config: CompareConfig) -> Result<Vec<Comparison>, Error> {
     let paired: Vec<PairedOutcomes<'_>> =
         pairs.iter().map(|pair| PairedOutcomes::new(*pair, config)).collect::<Result<_, _>>()?;
-    let p_values: Vec<f64> = paired.iter().map(|paired| paired.p_value()).collect();
-    let adjusted = holm(&p_values).into_iter().zip(holm_levels(&p_values, config.alpha));
-    let comparisons = paired.iter().zip(p_values.iter().zip(adjusted));
-    Ok(comparisons
-        .map(|(paired, (p_value, (adjusted_p_value, level)))| Comparison {
-            p_value: *p_value,
+    let rates: Vec<&PairedTest> = paired.iter().map(|paired| &paired.test).collect();
+    // Scores are a family of their own, so that graded checks do not change what is found about rates.
+    let scores: Vec<&PairedTest> =
+        paired.iter().filter_map(|paired| paired.scores.as_ref()).collect();
+    let mut scores = adjust(&scores, config.alpha).into_iter();
+    let comparison = |(paired, (adjusted_p_value, level)): (&PairedOutcomes<'_>, (f64, f64))| {
+        let scores = paired.scores.as_ref().zip(paired.scores.as_ref().and_then(|_| scores.next()));
+        Comparison {
             adjusted_p_value,
+            scores: scores.map(|(test, (adjusted_p_value, level))| {
+                paired.score_comparison(test, adjusted_p_value, level)
+            }),
             ..paired.comparison(level, config)
-        })
-        .collect())
+        }
+    };
+    Ok(paired.iter().zip(adjust(&rates, config.alpha)).map(comparison).collect())
+}
+
+/// Returns the adjusted p-value and the level of each test.
+fn adjust(tests: &[&PairedTest], alpha: f64) -> Vec<(f64, f64)> {
+    let p_values: Vec<f64> = tests.iter().map(|test| test.p_value()).collect();
+    holm(&p_values).into_iter().zip(holm_levels(&p_values, alpha)).collect()
+}
+
+/// Returns the mean score of the judged trials of a case, of which there is at least one.
+fn mean_score(case: &CaseCounts) -> f64 {
+    case.score_millionths as f64 / 1e6 / f64::from(case.counted())
 }
 
 /// Values of a case for both targets.
@@ -73,12 +91,10 @@ struct PairedOutcomes<'a> {
     cases: Vec<PairedCase<'a>>,
     only_baseline: UnpairedCases,
     only_candidate: UnpairedCases,
-    differences: Vec<f64>,
-    flips: SignFlip,
-    gained: u64,
-    lost: u64,
-    /// Whether each difference is -1, 0 or 1, as with one trial per case.
-    is_binary: bool,
+    /// Test of the differences of `values`.
+    test: PairedTest,
+    /// Test of the differences of scores, if there are graded checks.
+    scores: Option<PairedTest>,
 }
 
 impl<'a> PairedOutcomes<'a> {
@@ -89,7 +105,7 @@ impl<'a> PairedOutcomes<'a> {
         let (cases, only_baseline, only_candidate) = pair_cases(baseline, candidate, by);
         let differences: Vec<f64> =
             cases.iter().map(|case| case.values.1 - case.values.0).collect();
-        let Some(flips) = SignFlip::new(&differences, config.seed) else {
+        let Some(test) = PairedTest::new(differences, config.seed) else {
             return Err(Error::Usage {
                 message: format!(
                     "{}:{} and {}:{} have no case with a passed or failed trial in both",
@@ -101,60 +117,58 @@ impl<'a> PairedOutcomes<'a> {
                 hint: Some("cases are paired by their ids".to_owned()),
             });
         };
-        let count = |is_counted: fn(&f64) -> bool| {
-            differences.iter().filter(|difference| is_counted(difference)).count() as u64
-        };
+        let has_scores = (baseline.graded || candidate.graded)
+            // Runs of older versions have no scores.
+            && baseline.score.is_some()
+            && candidate.score.is_some()
+            // Like their rates, the scores of cases that were stopped early are biased.
+            && by == ComparisonMetric::Rates;
+        let differences =
+            || cases.iter().map(|case| mean_score(case.counts.1) - mean_score(case.counts.0));
+        let scores = has_scores.then(|| PairedTest::new(differences().collect(), config.seed));
         Ok(PairedOutcomes {
-            gained: count(|difference| *difference > 0.0),
-            lost: count(|difference| *difference < 0.0),
-            is_binary: differences.iter().all(|difference| [-1.0, 0.0, 1.0].contains(difference)),
+            scores: scores.flatten(),
+            test,
             pair,
             by,
             cases,
             only_baseline,
             only_candidate,
-            differences,
-            flips,
         })
     }
 
-    fn p_value(&self) -> f64 {
-        if self.is_binary { mcnemar(self.gained, self.lost) } else { self.flips.p_value() }
-    }
-
-    fn test(&self) -> &'static str {
-        match (self.is_binary, self.flips.is_exact()) {
-            (true, _) => "McNemar, exact",
-            (false, true) => "exact sign-flip test",
-            (false, false) => "sign-flip test with 9,999 random flips",
+    /// Returns the comparison of scores at a level that is adjusted for the number of such comparisons.
+    fn score_comparison(
+        &self,
+        test: &PairedTest,
+        adjusted_p_value: f64,
+        level: f64,
+    ) -> ScoreComparison {
+        let count = self.cases.len() as f64;
+        ScoreComparison {
+            baseline: self.cases.iter().map(|case| mean_score(case.counts.0)).sum::<f64>() / count,
+            candidate: self.cases.iter().map(|case| mean_score(case.counts.1)).sum::<f64>() / count,
+            difference: test.mean(),
+            interval: test.interval(level),
+            level,
+            p_value: test.p_value(),
+            adjusted_p_value,
+            test: test.name().to_owned(),
+            finding: test.finding(level),
         }
-    }
-
-    /// Returns all differences that the test does not reject at that level.
-    fn interval(&self, level: f64) -> Interval {
-        let found = if self.is_binary {
-            Some(mcnemar_interval(self.gained, self.lost, self.cases.len() as u64, level))
-        } else {
-            self.flips.interval(level)
-        };
-        // Rates differ by at most 1. With very few cases, the test rejects no difference.
-        found.map_or(Interval { low: -1.0, high: 1.0 }, |found| Interval {
-            low: found.low.max(-1.0),
-            high: found.high.min(1.0),
-        })
     }
 
     /// Returns the comparison at a level that is adjusted for the number of comparisons.
     fn comparison(&self, level: f64, config: CompareConfig) -> Comparison {
         let count = self.cases.len() as u64;
-        let p_value = self.p_value();
-        let difference = self.flips.mean();
-        let paired = PairedDifferences::new(&self.differences);
+        let test = &self.test;
+        let p_value = test.p_value();
+        let paired = PairedDifferences::new(&test.differences);
         // Differences that are all equal say nothing about other cases.
         let deviation =
             paired.map(|paired| paired.deviation()).filter(|deviation| *deviation > 0.0);
-        let needed = if self.is_binary {
-            let discordant = (self.gained + self.lost) as f64 / count as f64;
+        let needed = if test.is_binary {
+            let discordant = (test.gained + test.lost) as f64 / count as f64;
             binary_cases_needed(config.detect, discordant)
         } else {
             deviation.and_then(|deviation| cases_needed(config.detect, deviation))
@@ -168,21 +182,17 @@ impl<'a> PairedOutcomes<'a> {
             only_baseline: self.only_baseline.clone(),
             only_candidate: self.only_candidate.clone(),
             by: self.by,
-            difference,
-            interval: self.interval(level),
+            difference: test.mean(),
+            interval: test.interval(level),
             level,
             p_value,
             adjusted_p_value: p_value,
-            test: self.test().to_owned(),
-            finding: match difference {
-                _ if p_value > level => Finding::NoDifference,
-                difference if difference < 0.0 => Finding::Worse,
-                difference if difference > 0.0 => Finding::Better,
-                _ => Finding::NoDifference,
-            },
+            test: test.name().to_owned(),
+            finding: test.finding(level),
+            scores: None,
             effect: paired.and_then(|paired| paired.effect()),
-            gained: self.gained,
-            lost: self.lost,
+            gained: test.gained,
+            lost: test.lost,
             detectable: deviation.and_then(|deviation| detectable_difference(deviation, count)),
             needed: needed.map(|cases| RequiredCases { difference: config.detect, cases }),
             equivalence: config.within.map(|margin| self.equivalence(margin, config.alpha)),
@@ -197,14 +207,14 @@ impl<'a> PairedOutcomes<'a> {
     }
 
     fn equivalence(&self, margin: f64, alpha: f64) -> Equivalence {
-        let paired = PairedDifferences::new(&self.differences);
-        match paired.filter(|paired| !self.is_binary && paired.deviation() > 0.0) {
+        let paired = PairedDifferences::new(&self.test.differences);
+        match paired.filter(|paired| !self.test.is_binary && paired.deviation() > 0.0) {
             Some(paired) => {
                 let p_value = paired.equivalence(margin);
                 Equivalence { margin, p_value: Some(p_value), is_equivalent: p_value <= alpha }
             }
             None => {
-                let found = self.interval(alpha);
+                let found = self.test.interval(alpha);
                 let is_equivalent = found.low > -margin && found.high < margin;
                 Equivalence { margin, p_value: None, is_equivalent }
             }

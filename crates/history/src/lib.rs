@@ -10,6 +10,7 @@ mod error;
 mod find;
 mod list;
 mod logs;
+mod paired_test;
 mod past_run;
 mod plan_differences;
 mod prune;

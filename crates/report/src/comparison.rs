@@ -3,16 +3,16 @@
 use crate::failures::plain;
 use crate::table::{count, duration};
 use bakeoff_core::{
-    Comparison, ComparisonMetric, Finding, Interval, NanoDollars, Side, UnpairedCases,
-    UnpairedTargets,
+    Comparison, ComparisonMetric, Finding, Interval, NanoDollars, ScoreComparison, Side,
+    UnpairedCases, UnpairedTargets,
 };
 use comfy_table::{CellAlignment, Table, presets};
 
 /// Smallest p-value that is shown as a number.
 const MIN_PROBABILITY: f64 = 0.0001;
 
-/// Decimals of a percentage point that a bound gets at most.
-const MAX_DECIMALS: usize = 4;
+/// Decimals that a bound gets at most in addition to the usual ones.
+const MORE_DECIMALS: usize = 3;
 
 /// Returns a table with one line per comparison, for several that were made together.
 pub fn comparison_table(comparisons: &[Comparison]) -> String {
@@ -34,7 +34,7 @@ pub fn comparison_table(comparisons: &[Comparison]) -> String {
             percent(baseline.mean),
             percent(candidate.mean),
             points(comparison.difference),
-            bounds(comparison.interval),
+            points_bounds(comparison.interval),
             probability(comparison.adjusted_p_value),
             if comparison.gate { finding.to_owned() } else { format!("({finding})") },
         ]);
@@ -84,11 +84,17 @@ pub fn comparison_lines(comparison: &Comparison) -> Vec<String> {
             percent(baseline.mean),
             percent(candidate.mean),
             points(comparison.difference),
-            interval(comparison),
+            interval(comparison.interval, comparison.level, points_bounds),
         ),
-        format!("{} ({}, {})", finding(comparison), comparison.test, p_value(comparison)),
+        format!(
+            "{} ({}, {})",
+            finding(comparison.finding),
+            comparison.test,
+            p_value(comparison.p_value, comparison.adjusted_p_value)
+        ),
         format!("cases: {} better, {} worse", comparison.gained, comparison.lost),
     ];
+    lines.extend(comparison.scores.iter().flat_map(score_lines));
     if let Some(effect) = comparison.effect {
         lines.push(format!("effect size d_z: {effect:.2}"));
     }
@@ -148,8 +154,25 @@ fn omitted_line(unpaired: &UnpairedCases, side: &str) -> Option<String> {
     })
 }
 
-fn finding(comparison: &Comparison) -> &'static str {
-    match comparison.finding {
+/// Returns the lines about scores.
+fn score_lines(scores: &ScoreComparison) -> [String; 2] {
+    let ScoreComparison { baseline, candidate, difference, .. } = scores;
+    [
+        format!(
+            "mean score: {baseline:.3} → {candidate:.3}, {difference:+.3}{}",
+            interval(scores.interval, scores.level, score_bounds),
+        ),
+        format!(
+            "by score, {} ({}, {})",
+            finding(scores.finding),
+            scores.test,
+            p_value(scores.p_value, scores.adjusted_p_value)
+        ),
+    ]
+}
+
+fn finding(finding: Finding) -> &'static str {
+    match finding {
         Finding::Better => "the candidate is better",
         Finding::Worse => "the candidate is worse",
         Finding::NoDifference => "no difference found",
@@ -203,10 +226,10 @@ fn quotient(first: Option<f64>, second: Option<f64>) -> Option<f64> {
     first.filter(|first| *first > 0.0).zip(second).map(|(first, second)| second / first)
 }
 
-fn p_value(comparison: &Comparison) -> String {
+fn p_value(plain: f64, adjusted: f64) -> String {
     let relation = |p: f64| if p < MIN_PROBABILITY { "" } else { "= " };
     let show = |p: f64| format!("{}{}", relation(p), probability(p));
-    let (plain, adjusted) = (show(comparison.p_value), show(comparison.adjusted_p_value));
+    let (plain, adjusted) = (show(plain), show(adjusted));
     if plain == adjusted {
         format!("p {plain}")
     } else {
@@ -218,25 +241,31 @@ fn probability(p: f64) -> String {
     if p < MIN_PROBABILITY { format!("< {MIN_PROBABILITY}") } else { format!("{p:.4}") }
 }
 
-fn interval(comparison: &Comparison) -> String {
-    let found = comparison.interval;
+fn interval(found: Interval, level: f64, bounds: fn(Interval) -> String) -> String {
     if found.low <= -1.0 && found.high >= 1.0 {
         return " (too few cases for an interval)".to_owned();
     }
-    let confidence = format!("{:.2}", 100.0 * (1.0 - comparison.level));
+    let confidence = format!("{:.2}", 100.0 * (1.0 - level));
     let confidence = confidence.trim_end_matches('0').trim_end_matches('.');
     format!(" ({confidence} % interval {})", bounds(found))
 }
 
-/// Formats both ends. An end other than 0 gets enough decimals to show its sign.
-fn bounds(interval: Interval) -> String {
-    let bound = |end: f64| {
-        let shown = |decimals: usize| format!("{:+.decimals$}", end * 100.0);
-        let is_zero = |text: &str| !text.contains(|c: char| ('1'..='9').contains(&c));
-        let decimals = (1..MAX_DECIMALS).find(|decimals| end == 0.0 || !is_zero(&shown(*decimals)));
-        shown(decimals.unwrap_or(MAX_DECIMALS))
-    };
+fn points_bounds(interval: Interval) -> String {
+    let bound = |end: f64| signed(end * 100.0, 1);
     format!("{} to {} points", bound(interval.low), bound(interval.high))
+}
+
+fn score_bounds(interval: Interval) -> String {
+    format!("{} to {}", signed(interval.low, 3), signed(interval.high, 3))
+}
+
+/// Formats a number with at least these decimals. A number other than 0 gets enough of them to show its sign.
+fn signed(value: f64, decimals: usize) -> String {
+    let shown = |decimals: usize| format!("{value:+.decimals$}");
+    let is_zero = |text: &str| !text.contains(|c: char| ('1'..='9').contains(&c));
+    let max = decimals + MORE_DECIMALS;
+    let enough = (decimals..max).find(|decimals| value == 0.0 || !is_zero(&shown(*decimals)));
+    shown(enough.unwrap_or(max))
 }
 
 fn percent(share: f64) -> String {

@@ -240,3 +240,66 @@ fn gate_of_the_docs_works_for_the_suite_of_init() {
     let worse = dir.run(&words);
     assert_eq!(worse.code, 1, "{}", worse.transcript());
 }
+
+/// Returns a suite with 20 cases and two targets whose answers are scores: 0.9 and 0.8 of `high`, 0.7 of `low`.
+fn graded_suite() -> String {
+    let cases: String = (0..20).map(|number| format!("{{ id = \"c{number}\" }}, ")).collect();
+    format!(
+        r#"
+[sim.high]
+default = "0.9"
+answers = [{{ when = "c1", answer = "0.8" }}]
+[sim.low]
+default = "0.7"
+[cases]
+inline = [{cases}]
+[[target]]
+name = "high"
+model = "sim/high"
+prompt = "{{{{ id }}}}"
+[[target]]
+name = "low"
+model = "sim/low"
+prompt = "{{{{ id }}}}"
+[[check]]
+kind = "python"
+expression = "float(output)"
+"#
+    )
+}
+
+#[test]
+fn graded_scores_are_compared_in_addition_to_pass_rates() {
+    let dir = TestDir::with_suite(&graded_suite());
+    assert_eq!(dir.run(&["run"]).code, 0);
+    let output = compare(&dir, &["last", "--fail-on-regression"]);
+    let lines: Vec<&str> = output.stdout.lines().skip(2).take(5).collect();
+    insta::assert_snapshot!(lines.join("\n"), @r"
+    pass rate over 20 cases: 100.0 % → 100.0 %, +0.0 points (95 % interval -13.9 to +13.9 points)
+    no difference found (McNemar, exact, p = 1.0000)
+    cases: 0 better, 0 worse
+    mean score: 0.845 → 0.700, -0.145 (95 % interval -0.167 to -0.121)
+    by score, the candidate is worse (sign-flip test with 9,999 random flips, p = 0.0001)
+    ");
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let message = "--fail-on-regression uses the pass rate, not the score";
+    assert!(output.stderr.contains(message), "{}", output.transcript());
+    let done = compare(&dir, &["last", "--json"]).done();
+    assert_eq!(done["regression_metric"], "pass_rate");
+    let scores = &done["comparisons"][0]["scores"];
+    assert_eq!(scores["finding"], "worse");
+    let (low, high) = (scores["interval"]["low"].as_f64(), scores["interval"]["high"].as_f64());
+    assert!(low < Some(-0.15) && high > Some(-0.15) && high < Some(0.0), "{scores}");
+    assert!(scores["p_value"].as_f64() <= Some(0.001), "{scores}");
+}
+
+#[test]
+fn ungraded_targets_have_no_comparison_of_scores() {
+    let dir = TestDir::with_suite("");
+    run_as(&dir, "one", &[("a", "0.5", true)]);
+    run_as(&dir, "two", &[("a", "0.7", true)]);
+    let output = compare(&dir, &["one", "two", "--fail-on-regression"]);
+    assert!(!output.stdout.contains("score"), "{}", output.stdout);
+    assert_eq!(output.stderr, "");
+    assert!(comparisons(&dir, &["one", "two"])[0].get("scores").is_none());
+}

@@ -88,7 +88,7 @@ pub(crate) struct CompareArguments {
     /// Folder of all runs
     #[arg(long, value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
-    /// Exit with 1 if a candidate that gates is significantly worse
+    /// Exit with 1 if the pass rate of a candidate that gates is significantly worse
     #[arg(long)]
     pub(crate) fail_on_regression: bool,
     /// Significance level

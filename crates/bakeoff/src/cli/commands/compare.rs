@@ -32,12 +32,16 @@ pub(super) fn run(arguments: &CompareArguments, printer: &Printer) -> Result<Out
     let is_regression = comparisons
         .iter()
         .any(|comparison| comparison.gate && comparison.finding == Finding::Worse);
+    if arguments.fail_on_regression && comparisons.iter().any(|it| it.scores.is_some()) {
+        printer.message("--fail-on-regression uses the pass rate, not the score");
+    }
     let code = match arguments.fail_on_regression && is_regression {
         true => ExitCode::Failed,
         false => ExitCode::Passed,
     };
     Ok(Outcome::new(code)
         .with("comparisons", &comparisons)
+        .with("regression_metric", "pass_rate")
         .with("unpaired_targets", &found.unpaired))
 }
 
