@@ -138,6 +138,8 @@ pub enum VerdictKind {
     Unparseable,
     /// The judge's call failed; the fallback decided.
     JudgeFailed,
+    /// The budget did not cover a call of the judge; the fallback decided.
+    BudgetExhausted,
     /// No branch is acceptable.
     NoneAcceptable,
     /// No branch is known to be acceptable, and the verifier gave no result for at least one.

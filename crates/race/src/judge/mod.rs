@@ -14,7 +14,7 @@ mod session;
 
 pub(crate) use context::{JudgeContext, reject_problem};
 pub(crate) use evidence::{excerpt, readable_evidence};
-pub(crate) use poll::{Conclusion, Poll, run_polls};
+pub(crate) use poll::{Conclusion, JudgeFailure, Poll, run_polls};
 pub(crate) use session::add_costs;
 
 use crate::error::RaceError;
@@ -158,7 +158,7 @@ impl LlmJudgeEvaluation {
     fn decide(&self, poll: Poll<'_>, context: &JudgeContext<'_>) -> EvaluationDecision {
         let names = BranchNames::of(context.outcomes);
         let rounds = poll.rounds();
-        let failed = || Conclusion::Failed("no call was made".to_owned(), Vec::new());
+        let failed = || Conclusion::Failed(JudgeFailure::of_call("no call was made"), Vec::new());
         let conclusion = poll.conclusion.clone().unwrap_or_else(failed);
         let mut reasons = vec![match &conclusion {
             Conclusion::Decided(index) => {
@@ -181,7 +181,7 @@ impl LlmJudgeEvaluation {
                 let reply = invalid.map(|ballot| excerpt(&ballot.reply)).unwrap_or_default();
                 format!("judge reply unparseable after re-asking: {reply:?}")
             }
-            Conclusion::Failed(reason, _) => format!("judge call failed: {reason}"),
+            Conclusion::Failed(failure, _) => failure.to_string(),
         }];
         for ballot in poll.last_ballots() {
             let evidence = readable_evidence(ballot, &names);
@@ -230,7 +230,7 @@ impl VoteRanking {
             }
             Conclusion::Tied(leading) => (VerdictKind::Tie, leading),
             Conclusion::Unparseable(leading) => (VerdictKind::Unparseable, leading),
-            Conclusion::Failed(_, leading) => (VerdictKind::JudgeFailed, leading),
+            Conclusion::Failed(failure, leading) => (failure.kind, leading),
         };
         let (ranking, reason) = match &leading[..] {
             [] => {

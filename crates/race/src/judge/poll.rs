@@ -8,13 +8,14 @@ use super::compaction::{self, CompactedView};
 use super::context::JudgeContext;
 use super::session::{JudgeAnswer, JudgeCall, NoVote, add_costs, ask_all};
 use super::{LlmJudgeEvaluation, Orders};
-use crate::strategy::Ballot;
+use crate::strategy::{Ballot, VerdictKind};
 use bakeoff_agent::{AgentEvent, AgentLoopConfig, LoopId};
 use bakeoff_check::judge::{BestResponse, JudgeMaterial};
 use bakeoff_core::{NanoDollars, Usage};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
+use std::fmt;
 
 /// The poll of one judge about some branches.
 pub(crate) struct Poll<'j> {
@@ -52,7 +53,32 @@ pub(crate) enum Conclusion {
     /// A reply was unparseable in at least one order; these branches have the most votes of the other.
     Unparseable(Vec<usize>),
     /// A call failed in at least one order; these branches have the most votes of the other.
-    Failed(String, Vec<usize>),
+    Failed(JudgeFailure, Vec<usize>),
+}
+
+/// Why a judge gave no reply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct JudgeFailure {
+    /// Kind of the verdict that follows from it.
+    pub(crate) kind: VerdictKind,
+    pub(crate) reason: String,
+}
+
+impl JudgeFailure {
+    /// Returns the failure of a call.
+    pub(crate) fn of_call(reason: impl Into<String>) -> JudgeFailure {
+        JudgeFailure { kind: VerdictKind::JudgeFailed, reason: reason.into() }
+    }
+}
+
+impl fmt::Display for JudgeFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self.kind {
+            VerdictKind::BudgetExhausted => "judge not called",
+            _ => "judge call failed",
+        };
+        write!(f, "{what}: {}", self.reason)
+    }
 }
 
 /// Positions in [`Poll::branches`], in the order in which the judge sees them.
@@ -233,7 +259,11 @@ impl<'j> Poll<'j> {
         let distinct = self.votes.iter().filter(|count| **count > 0).count();
         Some(match &self.no_vote {
             Some((NoVote::CallFailed, reason)) if distinct < 2 || is_without_votes => {
-                Conclusion::Failed(reason.clone(), leading)
+                Conclusion::Failed(JudgeFailure::of_call(reason), leading)
+            }
+            Some((NoVote::OverBudget, reason)) if distinct < 2 || is_without_votes => {
+                let kind = VerdictKind::BudgetExhausted;
+                Conclusion::Failed(JudgeFailure { kind, reason: reason.clone() }, leading)
             }
             Some(_) if distinct < 2 || is_without_votes => Conclusion::Unparseable(leading),
             _ => Conclusion::Tied(leading),

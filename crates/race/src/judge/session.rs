@@ -6,7 +6,7 @@ use bakeoff_agent::{
     agent_loop_with_id,
 };
 use bakeoff_check::judge::{BestResponse, Exchange, ExchangeStep, JudgeCompletion};
-use bakeoff_core::{FinishReason, Message, NanoDollars, Usage};
+use bakeoff_core::{ErrorKind, FinishReason, Message, NanoDollars, Usage};
 use futures_util::future::join_all;
 
 /// One question to one judge.
@@ -41,6 +41,8 @@ pub(super) enum NoVote {
     Unparseable,
     /// The call failed.
     CallFailed,
+    /// The budget does not cover the call, so it was not made.
+    OverBudget,
 }
 
 impl JudgeAnswer {
@@ -125,7 +127,7 @@ impl<'j> JudgeSession<'j> {
         }
         let (text, vote) = match completion(end) {
             Ok(completion) => (completion.text.clone(), self.parse(&completion)),
-            Err(failure) => (failure, Err(NoVote::CallFailed)),
+            Err((no_vote, reason)) => (reason, Err(no_vote)),
         };
         self.answer.replies.push(JudgeReply { loop_id, text, vote });
     }
@@ -143,14 +145,18 @@ impl<'j> JudgeSession<'j> {
 }
 
 /// Returns the text of a judge's loop, or why the loop failed.
-fn completion(end: Result<LoopEnd, LoopError>) -> Result<JudgeCompletion, String> {
-    let end = end.map_err(|error| error.to_string())?;
+fn completion(end: Result<LoopEnd, LoopError>) -> Result<JudgeCompletion, (NoVote, String)> {
+    let failed = |reason: String| (NoVote::CallFailed, reason);
+    let end = end.map_err(|error| failed(error.to_string()))?;
     match end.status {
         // A judge that calls a tool exhausts its single turn; its text counts nevertheless.
         LoopStatus::Completed | LoopStatus::LimitReached(LoopLimit::Turns) => {}
-        LoopStatus::Failed(failure) => return Err(failure.to_string()),
-        LoopStatus::Cancelled => return Err("cancelled".to_owned()),
-        LoopStatus::LimitReached(limit) => return Err(limit.to_string()),
+        LoopStatus::Failed(failure) if failure.kind == ErrorKind::Budget => {
+            return Err((NoVote::OverBudget, failure.to_string()));
+        }
+        LoopStatus::Failed(failure) => return Err(failed(failure.to_string())),
+        LoopStatus::Cancelled => return Err(failed("cancelled".to_owned())),
+        LoopStatus::LimitReached(limit) => return Err(failed(limit.to_string())),
     }
     let is_assistant = |message: &&Message| matches!(message, Message::Assistant { .. });
     let mut messages = end.new_messages.iter().rev().filter_map(AgentMessage::as_llm);

@@ -2,7 +2,8 @@
 
 use crate::error::RaceError;
 use crate::judge::{
-    Conclusion, JudgeContext, LlmJudgeEvaluation, Poll, add_costs, reject_problem, run_polls,
+    Conclusion, JudgeContext, JudgeFailure, LlmJudgeEvaluation, Poll, add_costs, reject_problem,
+    run_polls,
 };
 use crate::names::BranchNames;
 use crate::outcome::ParallelLoopOutcome;
@@ -102,7 +103,7 @@ struct Tournament {
     decided: usize,
     tied: usize,
     /// Reason of the last failed call.
-    failure: Option<String>,
+    failure: Option<JudgeFailure>,
     failed: usize,
     unparseable: usize,
     tie_broken: Vec<TieBrokenPair>,
@@ -163,10 +164,10 @@ impl Tournament {
                     self.unparseable += 1;
                     Err(VerdictKind::Unparseable)
                 }
-                Some(Conclusion::Failed(reason, _)) => {
+                Some(Conclusion::Failed(failure, _)) => {
                     self.failed += 1;
-                    self.failure = Some(reason.clone());
-                    Err(VerdictKind::JudgeFailed)
+                    self.failure = Some(failure.clone());
+                    Err(failure.kind)
                 }
                 None => Err(VerdictKind::JudgeFailed),
             };
@@ -210,7 +211,12 @@ impl Tournament {
         let pairs: Vec<&TieBrokenPair> =
             self.tie_broken.iter().filter(|pair| pair.winner == index).collect();
         let is_among = |kind: &VerdictKind| pairs.iter().any(|pair| pair.kind == *kind);
-        let kinds = [VerdictKind::Tie, VerdictKind::Unparseable, VerdictKind::JudgeFailed];
+        let kinds = [
+            VerdictKind::Tie,
+            VerdictKind::Unparseable,
+            VerdictKind::JudgeFailed,
+            VerdictKind::BudgetExhausted,
+        ];
         let kind = kinds.into_iter().find(is_among)?;
         let reasons: Vec<&str> = pairs.iter().map(|pair| pair.reason.as_str()).collect();
         Some((kind, reasons.join("; ")))
@@ -262,7 +268,9 @@ impl Tournament {
         let (kind, fallback) = match (equals.len(), self.tie_breaks_of(best)) {
             (0 | 1, Some((kind, reason))) => (kind, Some(reason)),
             _ if judged == 0 && self.unparseable > 0 => fall_back(VerdictKind::Unparseable),
-            _ if judged == 0 => fall_back(VerdictKind::JudgeFailed),
+            _ if judged == 0 => fall_back(
+                self.failure.as_ref().map_or(VerdictKind::JudgeFailed, |failure| failure.kind),
+            ),
             (0 | 1, None) => (VerdictKind::Decided, None),
             _ => fall_back(VerdictKind::Tie),
         };
@@ -283,7 +291,7 @@ impl Tournament {
                 self.failed
             ));
         }
-        reasons.extend(self.failure.map(|reason| format!("judge call failed: {reason}")));
+        reasons.extend(self.failure.map(|failure| failure.to_string()));
         reasons.extend(find_cycles(&self.beaten).iter().map(|members| {
             let members: Vec<usize> =
                 members.iter().filter_map(|index| candidates.get(*index).copied()).collect();

@@ -71,7 +71,7 @@ impl PanelEvaluation {
         let mut notes = Vec::new();
         let mut ballots = Vec::new();
         let mut cost = Some(NanoDollars(0));
-        let mut failed = 0;
+        let (mut failed, mut over_budget) = (0, 0);
         let mut unparseable = 0;
         for (judge, poll) in self.judges.iter().zip(polls) {
             let name = judge.judge_config.segment();
@@ -95,9 +95,16 @@ impl PanelEvaluation {
                     unparseable += 1;
                     format!("{name} does not vote: reply unparseable after re-asking")
                 }
-                Some(Conclusion::Failed(reason, _)) => {
+                Some(Conclusion::Failed(failure, _)) => {
                     failed += 1;
-                    format!("{name} does not vote: call failed: {reason}")
+                    let what = match failure.kind {
+                        VerdictKind::BudgetExhausted => {
+                            over_budget += 1;
+                            "not called"
+                        }
+                        _ => "call failed",
+                    };
+                    format!("{name} does not vote: {what}: {}", failure.reason)
                 }
                 None => format!("{name} does not vote: no call was made"),
             });
@@ -114,6 +121,7 @@ impl PanelEvaluation {
             [winner] => (VerdictKind::Decided, vec![*winner], None),
             [] => {
                 let kind = match self.judges.len() {
+                    judges if over_budget == judges => VerdictKind::BudgetExhausted,
                     judges if failed == judges => VerdictKind::JudgeFailed,
                     judges if failed + unparseable == judges => VerdictKind::Unparseable,
                     _ => VerdictKind::Tie,

@@ -2,7 +2,10 @@
 
 use crate::support::{RaceRun, TestClient, race};
 use bakeoff_agent::AgentEvent;
-use bakeoff_race::{Orders, VerdictKind};
+use bakeoff_race::{
+    EvaluationStrategy, LlmJudgeEvaluation, Orders, PairwiseEvaluation, PanelEvaluation,
+    VerdictKind,
+};
 
 /// Runs a race of two answers with a judge that always gives this reply.
 async fn judged_with(reply: &str) -> RaceRun {
@@ -128,6 +131,30 @@ async fn failed_judge_call_is_reported_and_does_not_select_the_first() {
     assert!(result.verdict.fallback.clone().unwrap().starts_with("sim.short has fewer tokens"));
     assert_eq!(result.verdict.ballots.len(), 2, "a permanent failure is not re-asked");
     assert!(result.verdict.ballots.iter().all(|ballot| !ballot.reply.is_empty()));
+}
+
+/// Expects that the verdict of a race names a budget that covers the branches, which are free, but not the judge.
+async fn expect_budget_verdict<S: EvaluationStrategy + 'static>(
+    strategy: impl FnOnce(LlmJudgeEvaluation) -> S,
+) {
+    let models = "long = { default = \"A very long answer.\" }\nshort = { default = \"No.\" }";
+    let client = TestClient::within(models, "1");
+    let judge = LlmJudgeEvaluation::new(client.priced("judge", "1000000"));
+    let run = race(client.configs(&["long", "short"]), strategy(judge)).await;
+    let verdict = &run.result().verdict;
+    assert_eq!(verdict.kind, VerdictKind::BudgetExhausted, "{verdict:?}");
+    let is_named = |reason: &String| {
+        reason.contains("not called: the budget is exhausted: $0.00 of $1.00 spent")
+    };
+    assert!(verdict.reasons.iter().any(is_named), "{verdict:?}");
+    assert!(verdict.fallback.is_some());
+}
+
+#[tokio::test]
+async fn budget_that_does_not_cover_the_judge_is_named() {
+    expect_budget_verdict(|judge| judge).await;
+    expect_budget_verdict(|judge| PairwiseEvaluation { judge }).await;
+    expect_budget_verdict(|judge| PanelEvaluation { judges: vec![judge.clone(), judge] }).await;
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use bakeoff_agent::{
 };
 use bakeoff_core::{Message, Prices, Usage};
 use bakeoff_llm::{Client, ClientConfig, Model, ModelConfig};
+use bakeoff_pace::{Expense, ExpenseLimit, SharedBudget};
 use bakeoff_race::{
     EvaluationStrategy, LlmJudgeEvaluation, ParallelLoopResult, RaceError, agent_loop_parallel,
 };
@@ -24,11 +25,22 @@ pub(crate) struct RaceRun {
 
 impl TestClient {
     pub(crate) fn new(models: &str) -> TestClient {
+        TestClient::with_config(models, |config| config)
+    }
+
+    /// A client with a budget in dollars.
+    pub(crate) fn within(models: &str, dollars: &str) -> TestClient {
+        let limit = ExpenseLimit { cost: Some(dollars.parse().unwrap()), tokens: None };
+        let budget = SharedBudget::new(limit, Expense::default());
+        TestClient::with_config(models, |config| config.budget(budget))
+    }
+
+    fn with_config(models: &str, adjust: impl FnOnce(ClientConfig) -> ClientConfig) -> TestClient {
         let simulator = bakeoff_sim::Config::default().models(toml::from_str(models).unwrap());
         let config = ClientConfig::default()
             .simulator(simulator)
             .simulated_models([bakeoff_check::judge::simulated_judge()]);
-        TestClient { client: Arc::new(Client::new(config)) }
+        TestClient { client: Arc::new(Client::new(adjust(config))) }
     }
 
     pub(crate) fn config(&self, name: &str) -> AgentLoopConfig {

@@ -264,6 +264,7 @@ fn describe_kind(kind: VerdictKind) -> &'static str {
         VerdictKind::Tie => "tie",
         VerdictKind::Unparseable => "judge reply unparseable",
         VerdictKind::JudgeFailed => "judge failed",
+        VerdictKind::BudgetExhausted => "budget exhausted",
         VerdictKind::Inconclusive => "no result from the verifier",
         _ => "no acceptable answer",
     }
