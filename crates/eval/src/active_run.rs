@@ -11,6 +11,7 @@ use crate::client::{RunLimits, save_limits};
 use crate::context::TrialContext;
 use crate::control::ControlSocket;
 use crate::folder::RunFolder;
+use crate::isolation::{self, NOT_ISOLATED};
 use crate::journal_damage::JOURNAL_DAMAGED;
 use crate::recorder::{Listener, Recorder};
 use crate::resume::ResumeState;
@@ -25,7 +26,7 @@ use bakeoff_journal::Journal;
 use bakeoff_suite::Budget;
 use chrono::Utc;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::UnixListener;
@@ -137,6 +138,14 @@ fn create_work_folder(run: &Run, work: &WorkFolder) -> Result<(), Error> {
     if !needs_folders(&run.suite) {
         return Ok(());
     }
+    if isolation::is_within(work.path(), &run.suite.path) {
+        let parent = work.path().parent().unwrap_or(Path::new("/")).display();
+        let message = format!(
+            "the folder of workspaces would be in {parent}, within the project, whose files programs must not find"
+        );
+        let hint = "set `BAKEOFF_WORK_DIR` to a folder on a disk, outside of the project";
+        return Err(Error::usage(message, Some(hint.to_owned())));
+    }
     work.create().map_err(|error| {
         let message =
             format!("cannot create the folder of workspaces {}: {error}", work.path().display());
@@ -183,6 +192,15 @@ impl<'a> ActiveRun<'a> {
         folder.write_cases(run.cases.cases(&run.suite), &context.redactor)?;
         if let Some(damage) = open.damage {
             recorder.warn(JOURNAL_DAMAGED, damage)?;
+        }
+        if let Some(files) = work_path(run, &work).as_deref().map(isolation::visible_files)
+            && let [first, ..] = files.as_slice()
+        {
+            let message = format!(
+                "programs may find {} in a folder above their workspaces; set `BAKEOFF_WORK_DIR` to another folder",
+                first.display()
+            );
+            recorder.warn(NOT_ISOLATED, message)?;
         }
         if open.surviving_processes > 0 {
             let count = open.surviving_processes;

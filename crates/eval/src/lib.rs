@@ -23,6 +23,7 @@ mod dispatch;
 mod error;
 mod estimate;
 mod folder;
+mod isolation;
 mod journal_damage;
 mod lane;
 mod limit_overrides;

@@ -87,12 +87,45 @@ fn folder_of_workspaces_can_be_chosen() {
         assert!(kept.join("input.txt").is_file());
     }
     assert_eq!(std::fs::read_dir(other.path().join("new")).unwrap().count(), 0);
-    let output = run(&dir.path().join("bakeoff.toml"));
+    std::fs::write(other.path().join("file"), "").unwrap();
+    let output = run(&other.path().join("file"));
     assert_eq!(output.code, 2, "{}", output.transcript());
     assert!(output.stderr.contains("cannot create the folder of workspaces"), "{}", output.stderr);
     assert!(output.stderr.contains("hint: set `BAKEOFF_WORK_DIR`"), "{}", output.stderr);
     // No further run was created.
     assert!(dir.run_folder().is_dir());
+}
+
+#[test]
+fn folder_of_workspaces_within_the_project_is_rejected() {
+    let dir = TestDir::with_suite(&suite("pwd")).with("box/input.txt", "input");
+    let other = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(dir.path(), other.path().join("link")).unwrap();
+    for folder in [dir.path().to_owned(), dir.path().join("new/work"), other.path().join("link")] {
+        let mut command = dir.command(&["run"]);
+        let output = command.env("BAKEOFF_WORK_DIR", &folder).output().unwrap();
+        let output = CommandOutput::from(output);
+        assert_eq!(output.code, 2, "{}", output.transcript());
+        let message = "error: the folder of workspaces would be in ";
+        assert!(output.stderr.contains(message), "{}", output.transcript());
+        assert!(output.stderr.contains("hint: set `BAKEOFF_WORK_DIR`"), "{}", output.transcript());
+        assert!(!dir.path().join("runs").exists() && !dir.path().join("new").exists());
+    }
+}
+
+#[test]
+fn files_above_the_workspaces_are_reported() {
+    let dir = TestDir::with_suite(&suite("pwd")).with("box/input.txt", "input");
+    let other = tempfile::tempdir().unwrap();
+    std::fs::write(other.path().join("CLAUDE.md"), "").unwrap();
+    let mut command = dir.command(&["run", "--no-fail"]);
+    let output = command.env("BAKEOFF_WORK_DIR", other.path().join("work")).output().unwrap();
+    let output = CommandOutput::from(output);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let path = other.path().canonicalize().unwrap().join("CLAUDE.md");
+    let warning = format!("programs may find {} in a folder above", path.display());
+    assert!(output.stderr.contains(&warning), "{}", output.transcript());
+    assert!(output.stderr.contains("EVAL_NOT_ISOLATED"), "{}", output.transcript());
 }
 
 #[test]
