@@ -11,7 +11,7 @@ mod reader;
 mod writer;
 
 pub use atomic::{write_atomic, write_atomic_with};
-pub use output::{STANDARD_OUTPUT, write_output};
+pub use output::{STANDARD_OUTPUT, follow_links, write_output};
 pub use private::{
     create_private_folder, create_private_folders, is_open_to_others, private_file_options,
 };

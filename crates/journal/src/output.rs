@@ -82,7 +82,11 @@ fn stream(
 }
 
 /// Returns the path behind symbolic links, whether or not a file exists there.
-fn follow_links(path: &Path) -> std::io::Result<PathBuf> {
+///
+/// # Errors
+///
+/// When the links form a loop.
+pub fn follow_links(path: &Path) -> std::io::Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         match fs::read_link(&path) {

@@ -2,47 +2,35 @@
 
 use crate::arguments::ExportArguments;
 use crate::error::UsageError;
+use bakeoff_journal::{STANDARD_OUTPUT, follow_links};
 use std::path::{Path, PathBuf};
 
-/// How a file is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WriteMode {
-    /// In place, through links.
-    InPlace,
-    /// By renaming a new file, which replaces links and read-only files.
-    Replace,
-}
-
-/// Checks that a file can be written later, and is not the suite.
-pub(crate) fn check_writable(
-    path: &Path,
-    suite: Option<&Path>,
-    mode: WriteMode,
-) -> Result<(), String> {
+/// Checks that a file can be written later, and is not the suite. Pipes and devices are not opened, because that may wait
+/// for a reader.
+pub(crate) fn check_writable(path: &Path, suite: Option<&Path>) -> Result<(), String> {
+    if path == Path::new(STANDARD_OUTPUT) {
+        return Ok(());
+    }
     let shown = path.display();
-    let (path, is_new) = match path.canonicalize() {
-        Ok(path) => (path, false),
-        Err(_) => (path.to_owned(), true),
-    };
+    let path = follow_links(path).map_err(|error| format!("cannot write {shown}: {error}"))?;
     if path.is_dir() {
         return Err(format!("{shown} is a folder"));
     }
-    if suite.is_some_and(|suite| suite.canonicalize().is_ok_and(|suite| suite == path)) {
+    let is_suite = |suite: &Path| {
+        suite.canonicalize().ok().is_some_and(|suite| path.canonicalize().ok() == Some(suite))
+    };
+    if suite.is_some_and(is_suite) {
         return Err(format!("{shown} is the suite itself"));
     }
-    if !is_new && mode == WriteMode::InPlace {
-        let opened = std::fs::File::options().append(true).open(&path);
-        return opened.map(drop).map_err(|error| format!("cannot write {shown}: {error}"));
+    if path.exists() && !path.is_file() {
+        return Ok(());
     }
     let folder = match path.parent() {
         Some(parent) if parent != Path::new("") => parent,
         _ => Path::new("."),
     };
-    let probe = match is_new {
-        true => path.clone(),
-        false => folder.join(format!(".bakeoff-{}.tmp", std::process::id())),
-    };
-    // Permissions can only be tested by creating a file.
+    // A regular file is replaced. Permissions on its folder can only be tested by creating a file.
+    let probe = folder.join(format!(".bakeoff-{}.tmp", std::process::id()));
     match std::fs::File::create_new(&probe) {
         Ok(_) => {
             let _ = std::fs::remove_file(&probe);
@@ -70,7 +58,7 @@ impl ExportArguments {
                 return Err(UsageError::new(message).hint("use another file"));
             }
             seen.push((flag, path));
-            check_writable(path, suite, WriteMode::Replace).map_err(|message| {
+            check_writable(path, suite).map_err(|message| {
                 let hint = format!("`{flag}` needs the path of a file in a writable folder");
                 UsageError::new(message).hint(hint)
             })?;

@@ -7,7 +7,7 @@ use crate::arguments::SelectArguments;
 use crate::error::{CliError, UsageError};
 use crate::exposed::warn_if_open_to_others;
 use crate::outcome::Outcome;
-use crate::output_file::{WriteMode, check_writable};
+use crate::output_file::check_writable;
 use crate::printer::{Printer, count};
 use crate::resume_command::hint_at_resume;
 use crate::shutdown::{Shutdown, block_on};
@@ -39,7 +39,7 @@ pub(super) fn run(mut arguments: SelectArguments, printer: &Printer) -> Result<O
     let suite = Suite::load_with(&path, options, &settings::variable)?;
     let suite_file = suite.path.clone();
     if let Some(file) = &arguments.apply {
-        check_writable(file, Some(&suite_file), WriteMode::InPlace).map_err(|message| {
+        check_writable(file, Some(&suite_file)).map_err(|message| {
             UsageError::new(message).hint("`--apply` needs the path of a writable file")
         })?;
     }
