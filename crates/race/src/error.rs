@@ -74,6 +74,18 @@ pub enum RaceError {
         /// Tokens of all branches and of the evaluation.
         total_usage: Usage,
     },
+    /// The strategy, or a verifier that it uses, panicked.
+    #[error("{strategy} panicked: {message}")]
+    StrategyPanicked {
+        /// Name of the strategy.
+        strategy: String,
+        /// Message of the panic.
+        message: String,
+        /// Outcomes of the branches.
+        outcomes: Vec<ParallelLoopOutcome>,
+        /// Tokens of all branches; those of the evaluation are unknown.
+        total_usage: Usage,
+    },
     /// The race was cancelled.
     #[error("the race was cancelled")]
     Cancelled {
@@ -91,6 +103,7 @@ impl RaceError {
             RaceError::AllFailed { total_usage, .. }
             | RaceError::NoneAcceptable { total_usage, .. }
             | RaceError::BadDecision { total_usage, .. }
+            | RaceError::StrategyPanicked { total_usage, .. }
             | RaceError::Cancelled { total_usage, .. } => *total_usage,
             _ => Usage::default(),
         }
@@ -102,6 +115,7 @@ impl RaceError {
             RaceError::AllFailed { outcomes, .. }
             | RaceError::NoneAcceptable { outcomes, .. }
             | RaceError::BadDecision { outcomes, .. }
+            | RaceError::StrategyPanicked { outcomes, .. }
             | RaceError::Cancelled { outcomes, .. } => outcomes,
             _ => &[],
         }

@@ -187,6 +187,7 @@ mod error;
 mod judge;
 mod names;
 mod outcome;
+mod panics;
 mod parallel;
 mod session;
 mod strategies;

@@ -2,6 +2,7 @@
 
 use crate::error::{BranchFailure, RaceError};
 use crate::outcome::{ParallelLoopOutcome, ParallelLoopResult};
+use crate::panics::{self, catch};
 use crate::session::UnfinishedRace;
 use crate::strategy::{EvaluationStrategy, Verdict};
 use bakeoff_agent::{
@@ -10,8 +11,10 @@ use bakeoff_agent::{
 };
 use bakeoff_core::{ErrorKind, FinishReason, NanoDollars, Usage};
 use chrono::Utc;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::{JoinError, JoinSet};
@@ -47,6 +50,8 @@ pub struct Race {
     /// Outcomes by config, of branches that have ended or were recorded before.
     outcomes: Vec<Option<ParallelLoopOutcome>>,
     is_resumed: bool,
+    /// Message of a panic of the strategy while branches ran.
+    panic: Option<String>,
 }
 
 impl std::fmt::Debug for Race {
@@ -131,10 +136,13 @@ impl Race {
                 common => RaceError::Context(common),
             })?;
         }
-        strategy.accepts(&configs)?;
+        catch(|| strategy.accepts(&configs)).unwrap_or_else(|message| {
+            let strategy = strategy.name().to_owned();
+            Err(RaceError::Strategy { strategy, reason: format!("panicked: {message}") })
+        })?;
         let outcomes = configs.iter().map(|_| None).collect();
-        let is_resumed = false;
-        Ok(Race { prompts, base, configs, strategy, loop_ids, outcomes, is_resumed })
+        let (is_resumed, panic) = (false, None);
+        Ok(Race { prompts, base, configs, strategy, loop_ids, outcomes, is_resumed, panic })
     }
 
     /// The prompts.
@@ -161,8 +169,8 @@ impl Race {
     ///
     /// # Errors
     ///
-    /// [`RaceError::AllFailed`], [`RaceError::NoneAcceptable`], [`RaceError::BadDecision`] and
-    /// [`RaceError::Cancelled`].
+    /// [`RaceError::AllFailed`], [`RaceError::NoneAcceptable`], [`RaceError::BadDecision`],
+    /// [`RaceError::StrategyPanicked`] and [`RaceError::Cancelled`].
     // Boxed, so that it is compiled in this crate alone.
     pub fn run<'a>(
         self,
@@ -207,20 +215,18 @@ impl Race {
         cancel: &CancellationToken,
         on_end: &mut (dyn FnMut(&ParallelLoopOutcome) + Send),
     ) {
-        let branches = self.configs.len();
         let stop = cancel.child_token();
         // Dropping the set aborts its tasks, so none outlives the race.
         let mut tasks = JoinSet::new();
         let mut running = HashMap::new();
         let mut started = 0;
         loop {
-            let ended: Vec<&ParallelLoopOutcome> = self.outcomes.iter().flatten().collect();
-            if self.strategy.early_stop(&ended, branches) {
-                stop.cancel();
-            }
-            let required = match stop.is_cancelled() {
-                true => started,
-                false => self.strategy.required_branches(&ended, branches).min(branches),
+            let required = match self.required_branches() {
+                Some(required) if !stop.is_cancelled() => required,
+                _ => {
+                    stop.cancel();
+                    started
+                }
             };
             while started < required {
                 if self.outcomes[started].is_none() {
@@ -252,6 +258,23 @@ impl Race {
             on_end(&outcome);
             self.outcomes[index] = Some(outcome);
         }
+    }
+
+    /// Returns how many branches the strategy needs; `None` to cancel those that are running.
+    fn required_branches(&mut self) -> Option<usize> {
+        if self.panic.is_some() {
+            return None;
+        }
+        let branches = self.configs.len();
+        let ended: Vec<&ParallelLoopOutcome> = self.outcomes.iter().flatten().collect();
+        let required = catch(|| match self.strategy.early_stop(&ended, branches) {
+            true => None,
+            false => Some(self.strategy.required_branches(&ended, branches).min(branches)),
+        });
+        required.unwrap_or_else(|message| {
+            self.panic = Some(message);
+            None
+        })
     }
 
     /// Runs one branch on a copy of the base context.
@@ -332,16 +355,32 @@ impl Race {
         if cancel.is_cancelled() {
             return Err((RaceError::Cancelled { outcomes, total_usage }, Usage::default()));
         }
+        let strategy = self.strategy.name().to_owned();
+        if let Some(message) = self.panic.take() {
+            let error = RaceError::StrategyPanicked { strategy, message, outcomes, total_usage };
+            return Err((error, Usage::default()));
+        }
         if !outcomes.iter().any(ParallelLoopOutcome::is_eligible) {
             let failures = outcomes.iter().map(failure).collect();
             let error = RaceError::AllFailed { failures, outcomes, total_usage };
             return Err((error, Usage::default()));
         }
-        let evaluation = self.strategy.evaluate(&self.prompts, &outcomes, tx, cancel.clone());
+        // A block, so that a panic before the future exists is caught too.
+        let evaluation =
+            async { self.strategy.evaluate(&self.prompts, &outcomes, tx, cancel.clone()).await };
         let evaluated = tokio::select! {
             biased;
-            evaluated = evaluation => Some(evaluated),
+            evaluated = AssertUnwindSafe(evaluation).catch_unwind() => Some(evaluated),
             () = grace_period_after(&cancel) => None,
+        };
+        let evaluated = match evaluated.transpose() {
+            Ok(evaluated) => evaluated,
+            Err(panic) => {
+                let message = panics::message(&*panic);
+                let error =
+                    RaceError::StrategyPanicked { strategy, message, outcomes, total_usage };
+                return Err((error, Usage::default()));
+            }
         };
         let usage = evaluated.as_ref().map(|(_, usage)| *usage).unwrap_or_default();
         total_usage += usage;
@@ -349,7 +388,6 @@ impl Race {
             Some((decision, _)) if !cancel.is_cancelled() => decision,
             _ => return Err((RaceError::Cancelled { outcomes, total_usage }, usage)),
         };
-        let strategy = self.strategy.name().to_owned();
         let mut verdict = Verdict { strategy: strategy.clone(), ..decision.verdict };
         let Some(index) = decision.selected else {
             let verdict = Box::new(verdict);
@@ -401,8 +439,8 @@ fn end_event(outcome: &ParallelLoopOutcome) -> AgentEvent {
 }
 
 fn panic_message(error: JoinError) -> String {
-    let Ok(panic) = error.try_into_panic() else { return "the branch was aborted".to_owned() };
-    let message = panic.downcast_ref::<&str>().map(|message| (*message).to_owned());
-    let message = message.or_else(|| panic.downcast_ref::<String>().cloned());
-    format!("the branch panicked: {}", message.unwrap_or_else(|| "no message".to_owned()))
+    match error.try_into_panic() {
+        Ok(panic) => format!("the branch panicked: {}", panics::message(&*panic)),
+        Err(_) => "the branch was aborted".to_owned(),
+    }
 }

@@ -1,13 +1,17 @@
 //! Verifiers.
 
 use crate::support::{RaceRun, TestClient, race, race_in};
-use bakeoff_agent::{AgentContext, AgentMessage, Session};
+use bakeoff_agent::{AgentContext, AgentEvent, AgentMessage, Session};
 use bakeoff_check::{Check, CheckKind};
 use bakeoff_core::Message;
-use bakeoff_race::{ProgramVerifier, RaceError, Verdict, VerdictKind, VerifierEvaluation, Verify};
+use bakeoff_race::{
+    ParallelLoopOutcome, ProgramVerifier, RaceError, Verdict, VerdictKind, Verification,
+    VerifierEvaluation, Verify,
+};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 const MODELS: &str = r#"
     wrong = { default = "It is 5. [quality 0.90]" }
@@ -221,4 +225,31 @@ async fn processes_left_by_a_verifier_are_terminated() {
     let id = std::fs::read_to_string(&path).unwrap();
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
     assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+}
+
+/// Panics on one of the answers.
+struct PanickingVerifier;
+
+#[async_trait::async_trait]
+impl Verify for PanickingVerifier {
+    async fn verify(
+        &self,
+        outcome: &ParallelLoopOutcome,
+        _cancel: &CancellationToken,
+    ) -> Verification {
+        assert!(!outcome.answer().contains("is 4"), "index out of bounds");
+        Verification::Passed
+    }
+}
+
+#[tokio::test]
+async fn panic_of_a_verifier_loses_no_outcome() {
+    let client = TestClient::new(MODELS);
+    let strategy = VerifierEvaluation::new(Arc::new(PanickingVerifier));
+    let run = race(client.configs(&["wrong", "right"]), strategy).await;
+    let error = run.result.unwrap_err();
+    let answers: Vec<String> = error.outcomes().iter().map(ParallelLoopOutcome::answer).collect();
+    assert_eq!(answers, ["It is 5. [quality 0.90]", "It is 4. [quality 0.20]"]);
+    assert_eq!(error.to_string(), "verifier panicked: index out of bounds");
+    assert!(matches!(run.events.last(), Some(AgentEvent::ParallelLoopEnd { .. })));
 }

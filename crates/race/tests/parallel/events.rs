@@ -1,9 +1,14 @@
 //! Events of races.
 
-use crate::support::{ClosureStrategy, TestClient, choose, drain};
-use bakeoff_agent::{AgentContext, AgentEvent, AgentMessage, Session, event_channel};
+use crate::support::{ClosureStrategy, TestClient, choose, drain, race};
+use bakeoff_agent::{
+    AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, EventSender, Session, event_channel,
+};
 use bakeoff_core::Usage;
-use bakeoff_race::{PickFirstEvaluation, agent_loop_parallel};
+use bakeoff_race::{
+    EvaluationDecision, EvaluationStrategy, ParallelLoopOutcome, PickFirstEvaluation, RaceError,
+    agent_loop_parallel,
+};
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
@@ -68,4 +73,90 @@ async fn race_without_a_winner_has_an_end_event() {
     let json = serde_json::to_value(&last).unwrap();
     assert_eq!(json["type"], "parallel_loop_end");
     assert!(json.get("selected_loop_id").is_none(), "{json}");
+}
+
+/// A strategy that panics in one of its methods.
+struct PanickingStrategy(&'static str);
+
+impl PanickingStrategy {
+    fn panic_in(&self, method: &str) {
+        assert_ne!(self.0, method, "broken strategy");
+    }
+}
+
+#[async_trait::async_trait]
+impl EvaluationStrategy for PanickingStrategy {
+    fn name(&self) -> &str {
+        "fragile"
+    }
+
+    fn accepts(&self, _configs: &[AgentLoopConfig]) -> Result<(), RaceError> {
+        self.panic_in("accepts");
+        Ok(())
+    }
+
+    fn required_branches(&self, ended: &[&ParallelLoopOutcome], branches: usize) -> usize {
+        if !ended.is_empty() {
+            self.panic_in("required_branches");
+        }
+        branches
+    }
+
+    fn early_stop(&self, ended: &[&ParallelLoopOutcome], _branches: usize) -> bool {
+        if !ended.is_empty() {
+            self.panic_in("early_stop");
+        }
+        false
+    }
+
+    async fn evaluate(
+        &self,
+        _prompts: &[AgentMessage],
+        _outcomes: &[ParallelLoopOutcome],
+        _tx: &EventSender,
+        _cancel: CancellationToken,
+    ) -> (EvaluationDecision, Usage) {
+        self.panic_in("evaluate");
+        choose(0)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn panic_of_a_strategy_loses_no_outcome_and_no_end_event() {
+    let client = TestClient::new(
+        "quick.default = \"a\"\nslow = { default = \"b\", latency = { kind = \"fixed\", ms = 9000 } }",
+    );
+    // The slow branch is cancelled if the strategy panics before it has ended.
+    for (method, completed) in [("required_branches", 1), ("early_stop", 1), ("evaluate", 2)] {
+        let (tx, rx) = event_channel(100);
+        let prompts = vec![AgentMessage::user("go")];
+        let configs = client.configs(&["quick", "slow"]);
+        let (context, cancel) = (AgentContext::default(), CancellationToken::new());
+        let strategy = Arc::new(PanickingStrategy(method));
+        let error = agent_loop_parallel(prompts, context, configs, strategy, tx, cancel).await;
+        let error = error.unwrap_err();
+        let RaceError::StrategyPanicked { strategy, message, outcomes, total_usage } = &error
+        else {
+            panic!("{method}: {error}")
+        };
+        assert!(strategy == "fragile" && message.contains("broken strategy"), "{error}");
+        assert_eq!(outcomes.len(), 2);
+        assert_eq!(outcomes[0].answer(), "a");
+        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_eligible()).count(), completed);
+        let mut sum = Usage::default();
+        outcomes.iter().for_each(|outcome| sum += outcome.usage);
+        assert_eq!(*total_usage, sum);
+        assert_eq!((error.outcomes().len(), error.total_usage()), (2, *total_usage));
+        let last = drain(rx).await.pop();
+        assert!(matches!(last, Some(AgentEvent::ParallelLoopEnd { .. })), "{method}: {last:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn panic_during_validation_is_an_error_before_any_call() {
+    let client = TestClient::new("");
+    let configs = client.configs(&["a"]);
+    let error = race(configs, PanickingStrategy("accepts")).await.unwrap_err();
+    let RaceError::Strategy { reason, .. } = &error else { panic!("{error}") };
+    assert!(reason.starts_with("panicked: ") && client.calls() == 0, "{reason}");
 }
