@@ -20,7 +20,7 @@ pub struct TokenEfficientEvaluation;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ElaborateEvaluation;
 
-/// Selects the first answer to arrive; the other branches are cancelled.
+/// Selects the first answer to arrive, by the order in which the branches ended; the other branches are cancelled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FastestEvaluation;
 
@@ -73,10 +73,14 @@ by_figure!(
     |branch| format!("the most tokens: {}", branch.usage.total())
 );
 
-by_figure!(FastestEvaluation, "fastest", true, |branch| branch.elapsed, |branch| format!(
-    "the first answer, after {:.2} s",
-    branch.elapsed.as_secs_f64()
-));
+by_figure!(
+    FastestEvaluation,
+    "fastest",
+    true,
+    // Branches start at different times, so the duration of one does not say when it ended.
+    |branch| (branch.end_order.is_none(), branch.end_order, branch.elapsed),
+    |branch| format!("the first answer, after {:.2} s", branch.elapsed.as_secs_f64())
+);
 
 by_figure!(
     CheapestEvaluation,

@@ -1,12 +1,15 @@
 //! Strategies that compare figures.
 
 use crate::support::{TestClient, race};
-use bakeoff_agent::AgentLoopConfig;
+use bakeoff_agent::{AgentLoopConfig, EventSender};
 use bakeoff_core::Prices;
 use bakeoff_llm::{Model, ModelConfig};
 use bakeoff_race::{
-    CheapestEvaluation, ElaborateEvaluation, PickFirstEvaluation, TokenEfficientEvaluation,
+    CheapestEvaluation, ElaborateEvaluation, EvaluationStrategy, FastestEvaluation,
+    ParallelLoopOutcome, PickFirstEvaluation, TokenEfficientEvaluation,
 };
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 const MODELS: &str = r#"
     much = { default = "x", input_tokens = 10, output_tokens = 90 }
@@ -45,4 +48,20 @@ async fn cheapest_wins_by_cost_not_by_tokens() {
     let result = race(configs, CheapestEvaluation).await.unwrap();
     assert_eq!(result.verdict.ranking, [1, 2, 0]);
     assert_eq!(result.verdict.reasons, ["the lowest cost: $0.00018"]);
+}
+
+/// The other branch was started later and was quicker, but ended later too.
+#[tokio::test]
+async fn fastest_is_the_branch_that_ended_first() {
+    let branch = |index, end_order, seconds| {
+        let mut outcome = ParallelLoopOutcome::completed(index, "x");
+        outcome.end_order = end_order;
+        outcome.elapsed = Duration::from_secs(seconds);
+        outcome
+    };
+    let outcomes = [branch(0, Some(2), 1), branch(1, None, 0), branch(2, Some(0), 9)];
+    let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
+    let (decision, _) = FastestEvaluation.evaluate(&[], &outcomes, &tx, cancel).await;
+    assert_eq!(decision.verdict.ranking, [2, 0, 1]);
+    assert_eq!(decision.verdict.reasons, ["the first answer, after 9.00 s"]);
 }
