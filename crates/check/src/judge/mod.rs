@@ -20,6 +20,7 @@ mod fence;
 mod material;
 mod object;
 mod question;
+mod reasoned;
 mod simulated;
 mod vote;
 

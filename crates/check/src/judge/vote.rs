@@ -3,18 +3,21 @@
 //! Parsing is strict: a reply that permits two readings has no vote.
 
 use super::PairPreference;
+use super::reasoned::parse_reasoned;
 use std::ops::Range;
 
 /// Returns the number, from 1 to `responses`, that a reply votes for.
 ///
 /// The last line with a letter or digit decides if it is a number with nothing around it but decoration and
 /// words such as `Response` or `Final answer:`. If it is prose, the vote is the only number that the reply
-/// claims to be best.
+/// claims to be best, or a vote that its reason follows.
 pub(super) fn parse_vote(reply: &str, responses: usize) -> Option<usize> {
     let in_range = |number: &usize| (1..=responses).contains(number);
     match classify_line(last_line(reply)?) {
         LineKind::Vote(number) => number.filter(in_range),
-        LineKind::Prose => find_claim(&tokenize(reply), in_range),
+        LineKind::Prose => {
+            find_claim(&tokenize(reply), in_range).or_else(|| parse_reasoned(reply, responses))
+        }
     }
 }
 
@@ -55,7 +58,7 @@ fn is_tie(line: &[Token]) -> bool {
 
 /// A token of a reply.
 #[derive(Debug, PartialEq)]
-enum Token {
+pub(super) enum Token {
     /// Letters, in lower case.
     Word(String),
     /// Digits; `None` if they are not a whole number on their own, as in `3.2`, `1/2`, `-1` or `2nd`.
@@ -65,7 +68,7 @@ enum Token {
 }
 
 impl Token {
-    fn is_one_of(&self, words: &[&str]) -> bool {
+    pub(super) fn is_one_of(&self, words: &[&str]) -> bool {
         matches!(self, Token::Word(word) if words.contains(&word.as_str()))
     }
 
@@ -87,29 +90,35 @@ impl Token {
 }
 
 /// Words that may accompany the number of a vote without a meaning of their own.
-const NEUTRAL_WORDS: [&str; 18] = [
+const NEUTRAL_WORDS: [&str; 23] = [
     "a",
     "answer",
     "boxed",
     "candidate",
     "clearly",
+    "d",
+    "go",
     "i",
     "is",
+    "ll",
     "my",
     "number",
     "option",
     "overall",
     "response",
+    "say",
     "so",
     "the",
     "therefore",
     "think",
     "wins",
+    "with",
     "would",
 ];
 
 /// Words for the chosen number.
-const BEST_WORDS: [&str; 7] = ["best", "better", "choice", "final", "verdict", "vote", "winner"];
+const BEST_WORDS: [&str; 9] =
+    ["best", "better", "choice", "final", "preferable", "superior", "verdict", "vote", "winner"];
 
 /// Verbs for choosing a number.
 const CHOICE_VERBS: [&str; 4] = ["choose", "pick", "prefer", "select"];
@@ -117,13 +126,13 @@ const CHOICE_VERBS: [&str; 4] = ["choose", "pick", "prefer", "select"];
 /// Marks that end a clause.
 const CLAUSE_ENDS: [char; 8] = ['.', ',', ';', '!', '?', '\n', '\u{2013}', '\u{2014}'];
 
-enum LineKind {
+pub(super) enum LineKind {
     /// A number and nothing else; `None` if the number is ambiguous.
     Vote(Option<usize>),
     Prose,
 }
 
-fn classify_line(line: &str) -> LineKind {
+pub(super) fn classify_line(line: &str) -> LineKind {
     let tokens = tokenize(line);
     let numbers: Vec<Option<usize>> = tokens
         .iter()
@@ -151,12 +160,16 @@ fn classify_line(line: &str) -> LineKind {
 }
 
 /// Returns whether a line may answer the query instead of the judge's question, as in `the answer is 2`. The
-/// mere label `Answer: 2` is the judge's own.
+/// mere label `Answer: 2` is the judge's own, and so is `the answer is response 2`.
 fn may_answer_query(line: &[Token]) -> bool {
     let mut words = line.iter().filter(|token| matches!(token, Token::Word(_)));
     let answers = |token: &Token| token.is_one_of(&["answer"]);
     let is_own = |token: &Token| token.claims() || token.is_one_of(&["my"]);
-    line.iter().any(answers) && !line.iter().any(is_own) && !words.all(answers)
+    let names_response = line.windows(2).any(|pair| match pair {
+        [word, Token::Number(_)] => word.is_one_of(&["response"]),
+        _ => false,
+    });
+    line.iter().any(answers) && !names_response && !line.iter().any(is_own) && !words.all(answers)
 }
 
 /// Returns the number that a reply claims to be best.
@@ -166,9 +179,7 @@ fn may_answer_query(line: &[Token]) -> bool {
 /// response 1` are therefore no claims. No other response may be mentioned and nothing else claimed, unless
 /// the reply ends with its verdict on one of the responses it mentions.
 fn find_claim(tokens: &[Token], in_range: impl Fn(&usize) -> bool) -> Option<usize> {
-    let claims: Vec<(Range<usize>, usize)> = phrases(tokens)
-        .filter_map(|phrase| Some((phrase.clone(), parse_claim(tokens, &phrase)?)))
-        .collect();
+    let claims = claimed_numbers(tokens);
     let (last, number) = claims.last()?;
     if claims.iter().any(|(_, other)| other != number) {
         return None;
@@ -184,6 +195,13 @@ fn find_claim(tokens: &[Token], in_range: impl Fn(&usize) -> bool) -> Option<usi
         && tokens.get(last.end..).unwrap_or_default().iter().all(|t| matches!(t, Token::Mark(_)))
         && mentioned.contains(number);
     (is_alone || is_verdict).then_some(*number).filter(in_range)
+}
+
+/// Returns the phrases that claim a number to be best, with the number.
+pub(super) fn claimed_numbers(tokens: &[Token]) -> Vec<(Range<usize>, usize)> {
+    phrases(tokens)
+        .filter_map(|phrase| Some((phrase.clone(), parse_claim(tokens, &phrase)?)))
+        .collect()
 }
 
 /// Returns the maximal ranges of tokens that fit a vote.
@@ -224,13 +242,13 @@ fn parse_claim(tokens: &[Token], phrase: &Range<usize>) -> Option<usize> {
 }
 
 /// Returns the response that the token at an index mentions, unless the number counts the responses.
-fn mention_at(tokens: &[Token], index: usize) -> Option<usize> {
+pub(super) fn mention_at(tokens: &[Token], index: usize) -> Option<usize> {
     let Some(Token::Number(number)) = tokens.get(index) else { return None };
     let counts = |token: &Token| token.is_one_of(&["candidates", "options", "responses"]);
     number.filter(|_| !tokens.get(index + 1).is_some_and(counts))
 }
 
-fn tokenize(text: &str) -> Vec<Token> {
+pub(super) fn tokenize(text: &str) -> Vec<Token> {
     let mut tokens = Vec::new();
     let mut rest = text;
     let mut before = None;
