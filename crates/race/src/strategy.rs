@@ -140,11 +140,31 @@ pub enum VerdictKind {
     JudgeFailed,
     /// The budget did not cover a call of the judge; the fallback decided.
     BudgetExhausted,
+    /// Too few judges of a panel voted; the fallback decided.
+    NoQuorum,
     /// No branch is acceptable.
     NoneAcceptable,
     /// No branch is known to be acceptable, and the verifier gave no result for at least one.
     #[serde(rename = "cannot_say")]
     Inconclusive,
+}
+
+impl VerdictKind {
+    /// Returns whether the strategy compared the answers. Otherwise the fallback has nothing to do with their
+    /// quality, or there is no winner at all.
+    pub fn is_conclusive(self) -> bool {
+        match self {
+            VerdictKind::Decided
+            | VerdictKind::Unopposed
+            | VerdictKind::Tie
+            | VerdictKind::NoneAcceptable => true,
+            VerdictKind::Unparseable
+            | VerdictKind::JudgeFailed
+            | VerdictKind::BudgetExhausted
+            | VerdictKind::NoQuorum
+            | VerdictKind::Inconclusive => false,
+        }
+    }
 }
 
 /// One reply of a judge.

@@ -18,13 +18,46 @@ use tokio_util::sync::CancellationToken;
 /// Selection by the votes of several judges, which are called concurrently.
 ///
 /// A judge whose preference depends on the order, whose reply is unparseable or whose call fails does not
-/// vote. An equal number of votes is a tie, which the cheaper branch wins. Judges should be of other families
+/// vote. If fewer judges vote than the quorum, the panel does not decide, and the branches with the most votes are
+/// the fallback. An equal number of votes is a tie, which the cheaper branch wins. Judges should be of other families
 /// than the candidates and than each other: models prefer answers of their own family and make similar errors
 /// (PoLL, arXiv 2404.18796). The verdict warns otherwise.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PanelEvaluation {
     /// The judges.
     pub judges: Vec<LlmJudgeEvaluation>,
+    /// Minimum number of judges that must vote; `None` for more than half of them.
+    pub quorum: Option<usize>,
+}
+
+impl PanelEvaluation {
+    /// A panel that decides if more than half of its judges vote.
+    pub fn new(judges: Vec<LlmJudgeEvaluation>) -> PanelEvaluation {
+        PanelEvaluation { judges, quorum: None }
+    }
+
+    /// Sets the minimum number of judges that must vote.
+    #[must_use]
+    pub fn quorum(mut self, judges: usize) -> PanelEvaluation {
+        self.quorum = Some(judges);
+        self
+    }
+
+    fn required_votes(&self) -> usize {
+        self.quorum.unwrap_or(self.judges.len() / 2 + 1)
+    }
+
+    fn problem(&self) -> Option<String> {
+        if self.judges.is_empty() {
+            return Some("no judges given".to_owned());
+        }
+        if !(1..=self.judges.len()).contains(&self.required_votes()) {
+            let judges = self.judges.len();
+            return Some(format!("a quorum of {} of {judges} judges", self.required_votes()));
+        }
+        self.judges.iter().find_map(LlmJudgeEvaluation::problem)
+    }
 }
 
 #[async_trait::async_trait]
@@ -34,9 +67,7 @@ impl EvaluationStrategy for PanelEvaluation {
     }
 
     fn accepts(&self, _configs: &[AgentLoopConfig]) -> Result<(), RaceError> {
-        let empty = || self.judges.is_empty().then(|| "no judges given".to_owned());
-        let problem = self.judges.iter().find_map(LlmJudgeEvaluation::problem);
-        reject_problem(self.name(), problem.or_else(empty))
+        reject_problem(self.name(), self.problem())
     }
 
     async fn evaluate(
@@ -117,21 +148,34 @@ impl PanelEvaluation {
         let max = votes.iter().max().copied().unwrap_or_default();
         let is_leading = |index: &&usize| max > 0 && votes.get(**index) == Some(&max);
         let leading: Vec<usize> = candidates.iter().filter(is_leading).copied().collect();
-        let (kind, ranking, fallback) = match &leading[..] {
-            [winner] => (VerdictKind::Decided, vec![*winner], None),
-            [] => {
-                let kind = match self.judges.len() {
-                    judges if over_budget == judges => VerdictKind::BudgetExhausted,
-                    judges if failed == judges => VerdictKind::JudgeFailed,
-                    judges if failed + unparseable == judges => VerdictKind::Unparseable,
-                    _ => VerdictKind::Tie,
-                };
-                let tie_break = break_tie(outcomes, candidates);
-                (kind, tie_break.ranking, Some(tie_break.reason))
+        let cast: usize = votes.iter().sum();
+        let is_quorate = cast >= self.required_votes();
+        let kind = match self.judges.len() {
+            _ if is_quorate && leading.len() == 1 => VerdictKind::Decided,
+            _ if is_quorate => VerdictKind::Tie,
+            // Judges whose preference depends on the order have compared the answers.
+            judges if failed + unparseable + self.required_votes() <= judges => VerdictKind::Tie,
+            judges if over_budget == judges => VerdictKind::BudgetExhausted,
+            judges if failed == judges => VerdictKind::JudgeFailed,
+            judges if failed + unparseable == judges => VerdictKind::Unparseable,
+            _ => VerdictKind::NoQuorum,
+        };
+        if kind == VerdictKind::NoQuorum {
+            let required = self.required_votes();
+            reasons.push(format!(
+                "only {cast} of {} judges voted; {required} must",
+                self.judges.len()
+            ));
+        }
+        let (ranking, fallback) = match &leading[..] {
+            [winner] if kind == VerdictKind::Decided => (vec![*winner], None),
+            [winner] => {
+                (vec![*winner], Some(format!("{} has the most votes", names.of_branch(*winner))))
             }
             several => {
-                let tie_break = break_tie(outcomes, several);
-                (VerdictKind::Tie, tie_break.ranking, Some(tie_break.reason))
+                let tied = if several.is_empty() { candidates } else { &leading };
+                let tie_break = break_tie(outcomes, tied);
+                (tie_break.ranking, Some(tie_break.reason))
             }
         };
         let counts: Vec<String> = candidates

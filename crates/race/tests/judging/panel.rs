@@ -12,7 +12,7 @@ const MODELS: &str = r#"
 "#;
 
 fn panel(client: &TestClient, judges: &[&str]) -> PanelEvaluation {
-    PanelEvaluation { judges: judges.iter().map(|name| client.judge(name)).collect() }
+    PanelEvaluation::new(judges.iter().map(|name| client.judge(name)).collect())
 }
 
 #[tokio::test]
@@ -34,7 +34,7 @@ async fn majority_of_judges_decides() {
 #[tokio::test]
 async fn judge_without_a_consistent_vote_does_not_count() {
     let client = TestClient::new(MODELS);
-    let strategy = panel(&client, &["left", "unclear", "fault-400", "judge"]);
+    let strategy = panel(&client, &["left", "unclear", "fault-400", "judge"]).quorum(1);
     let run = race(client.configs(&["poor", "good"]), strategy).await;
     let verdict = &run.result().verdict;
     assert_eq!((run.result().selected_index, verdict.kind), (1, VerdictKind::Decided));
@@ -42,6 +42,43 @@ async fn judge_without_a_consistent_vote_does_not_count() {
     assert!(has_reason("sim.left does not vote: its preference depends on the order"));
     assert!(has_reason("sim.unclear does not vote: reply unparseable after re-asking"));
     assert!(has_reason("sim.fault-400 does not vote: call failed: "));
+}
+
+#[tokio::test]
+async fn panel_without_a_quorum_does_not_decide() {
+    let client = TestClient::new(MODELS);
+    for (judges, quorum, kind) in [
+        (&["judge", "unclear", "fault-400"][..], None, VerdictKind::NoQuorum),
+        (&["judge", "judge", "fault-400"], None, VerdictKind::Decided),
+        (&["judge", "judge", "fault-400"], Some(3), VerdictKind::NoQuorum),
+        (&["judge", "unclear"], None, VerdictKind::NoQuorum),
+        (&["judge", "unclear"], Some(1), VerdictKind::Decided),
+        // Two judges have compared the answers and prefer neither.
+        (&["judge", "left", "left"], None, VerdictKind::Tie),
+    ] {
+        let mut strategy = panel(&client, judges);
+        strategy.quorum = quorum;
+        let run = race(client.configs(&["poor", "good"]), strategy).await;
+        let verdict = &run.result().verdict;
+        assert_eq!(verdict.kind, kind, "{judges:?} {quorum:?}");
+        assert_eq!((run.result().selected_index, &verdict.ranking[..]), (1, &[1][..]));
+        let is_decided = kind == VerdictKind::Decided;
+        let fallback = (!is_decided).then_some("sim.good has the most votes");
+        assert_eq!(verdict.fallback.as_deref(), fallback);
+        let has_reason = verdict.reasons.iter().any(|reason| reason.starts_with("only "));
+        assert_eq!(has_reason, kind == VerdictKind::NoQuorum, "{:?}", verdict.reasons);
+    }
+}
+
+#[tokio::test]
+async fn quorum_that_cannot_be_reached_is_rejected() {
+    let client = TestClient::new(MODELS);
+    for quorum in [0, 3] {
+        let strategy = panel(&client, &["judge", "judge"]).quorum(quorum);
+        let run = race(client.configs(&["poor", "good"]), strategy).await;
+        let Err(RaceError::Strategy { reason, .. }) = &run.result else { panic!("{quorum}") };
+        assert_eq!(*reason, format!("a quorum of {quorum} of 2 judges"));
+    }
 }
 
 #[tokio::test]
@@ -60,7 +97,8 @@ async fn panel_without_votes_reports_why() {
     for (judges, kind) in [
         (&["fault-400", "fault-400"][..], VerdictKind::JudgeFailed),
         (&["unclear", "fault-400"], VerdictKind::Unparseable),
-        (&["left", "unclear"], VerdictKind::Tie),
+        (&["left", "unclear"], VerdictKind::NoQuorum),
+        (&["left", "left", "unclear"], VerdictKind::Tie),
     ] {
         let run = race(client.configs(&["poor", "good"]), panel(&client, judges)).await;
         assert_eq!(run.result().verdict.kind, kind, "{judges:?}");

@@ -32,7 +32,7 @@ impl RaceSetup {
             .collect();
         Ok(match self.strategy {
             StrategyName::Judge => Arc::new(judges.pop().ok_or_else(no_judge)?),
-            StrategyName::Panel => Arc::new(PanelEvaluation { judges }),
+            StrategyName::Panel => Arc::new(PanelEvaluation::new(judges)),
             StrategyName::Pairwise => {
                 Arc::new(PairwiseEvaluation { judge: judges.pop().ok_or_else(no_judge)? })
             }
@@ -84,7 +84,7 @@ impl RaceSetup {
         Ok(match judges.len() {
             0 => verifier,
             1 => verifier.among(Arc::new(judges.remove(0))),
-            _ => verifier.among(Arc::new(PanelEvaluation { judges })),
+            _ => verifier.among(Arc::new(PanelEvaluation::new(judges))),
         })
     }
 }
