@@ -18,6 +18,7 @@ mod response;
 mod secret;
 mod summary;
 mod text;
+mod tokens;
 mod traffic;
 mod trial;
 mod usage;
@@ -40,6 +41,7 @@ pub use response::{FinishReason, Response};
 pub use secret::{PieceRedactor, Redactor};
 pub use summary::{Interval, PassK, RunStats, Score, Summary, TargetSummary};
 pub use text::{one_line, printable};
+pub use tokens::{UNITS_PER_TOKEN, character_units, estimate_tokens, token_units};
 pub use traffic::{HttpEntry, LimitRecord, PoolState, PoolSummary};
 pub use trial::{
     Attempt, CheckResult, ErrorKind, Status, Timing, ToolUse, TrialError, TrialKey, TrialResult,

@@ -3,7 +3,7 @@
 use crate::case_selection::{CaseSelection, select_cases};
 use crate::trial_plan::TrialPlan;
 use crate::{Error, RunConfig};
-use bakeoff_core::{NanoDollars, TargetName, Usage, media_tokens};
+use bakeoff_core::{NanoDollars, TargetName, Usage, estimate_tokens, media_tokens};
 use bakeoff_llm::ANSWER_TOKENS;
 use bakeoff_suite::{
     Case, ChainStep, ModelTarget, Suite, Target, TargetKind, Template, with_texts,
@@ -55,7 +55,7 @@ impl Estimate {
     }
 }
 
-/// Estimates a run of the whole suite, with four characters per token and 200 tokens per answer unless
+/// Estimates a run of the whole suite, with the tokens of prompts by their script and 200 tokens per answer unless
 /// `max_tokens` is smaller.
 pub fn estimate(suite: &Suite) -> Estimate {
     let cases = CaseSelection::all(suite);
@@ -183,7 +183,7 @@ fn prompt_tokens(
     target: &Target,
 ) -> Vec<u64> {
     let cases = || planned_cases(suite, selection, plan);
-    let text_tokens = |text: String| (text.chars().count() as u64).div_ceil(4);
+    let text_tokens = |text: String| estimate_tokens(&text);
     let tokens = |templates: &[&Template], fields: &Value| -> u64 {
         let texts = templates.iter().filter_map(|template| template.render(fields).ok());
         texts.map(text_tokens).sum()

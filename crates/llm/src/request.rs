@@ -7,7 +7,7 @@ use crate::retry::ModelCall;
 use crate::transport::{Body, HttpRequest, TransportError, TransportErrorKind};
 use crate::wire::{DecodeError, StreamDecoder, StreamError};
 use crate::{CallContext, Client, Delta, Failure, Wire};
-use bakeoff_core::{Content, ErrorKind, Request, Response};
+use bakeoff_core::{Content, ErrorKind, Request, Response, UNITS_PER_TOKEN, token_units};
 use bakeoff_sim::{Fault, Outcome, SimRequest};
 use bytes::{Bytes, BytesMut};
 use futures_util::StreamExt;
@@ -57,17 +57,17 @@ impl PreparedRequest {
         PreparedRequest { request, body }
     }
 
-    /// Estimates the tokens of the prompt, at four characters each, and those of its images and files.
+    /// Estimates the tokens of the prompt, and those of its images and files.
     pub(crate) fn input_tokens(&self) -> u64 {
         let parts = || self.request.messages.iter().flat_map(|message| message.content());
-        let characters: usize = parts()
+        let units: u64 = parts()
             .map(|part| match part {
-                Content::Text { text } | Content::Thinking { text, .. } => text.chars().count(),
+                Content::Text { text } | Content::Thinking { text, .. } => token_units(text),
                 _ => 0,
             })
             .sum();
         let media: u64 = parts().map(Content::media_tokens).sum();
-        (characters as u64).div_ceil(4) + media
+        units.div_ceil(UNITS_PER_TOKEN) + media
     }
 
     pub(crate) fn max_tokens(&self) -> Option<u64> {

@@ -62,11 +62,6 @@ fn truncate(json: &str, max_chars: Option<usize>) -> String {
     }
 }
 
-/// Estimates the tokens of a text at four characters each, like the other crates.
-pub(crate) fn estimate_tokens(text: &str) -> u64 {
-    (text.chars().count() as u64).div_ceil(4)
-}
-
 /// Returns the part of a prompt before the items.
 pub(crate) fn preamble(task: &Task, format: ReplyFormat) -> String {
     let mut text = task.instructions.trim().to_owned();

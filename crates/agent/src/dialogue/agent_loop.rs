@@ -8,7 +8,9 @@ use super::end::{LoopEnd, LoopError, LoopFailure, LoopLimit, LoopStatus};
 use super::event::{AgentEvent, MessageRole};
 use super::session::LoopId;
 use super::toolbox::{ToolResults, Toolbox};
-use bakeoff_core::{ErrorKind, FinishReason, Message, Request, ToolCall, ToolDefinition, Usage};
+use bakeoff_core::{
+    ErrorKind, FinishReason, Message, Request, ToolCall, ToolDefinition, Usage, estimate_tokens,
+};
 use bakeoff_llm::{Call, CallContext, CallError, Delta, Failure, Ordinals, Retry};
 use chrono::Utc;
 use futures_util::future::BoxFuture;
@@ -290,8 +292,7 @@ impl LoopState<'_> {
         let view = match &self.config.context_config {
             None => None,
             Some(limits) => {
-                let fixed_tokens =
-                    compaction::tokens_of_text(system) + compaction::tokens_of(&self.tools);
+                let fixed_tokens = estimate_tokens(system) + compaction::tokens_of(&self.tools);
                 compaction::compact(history.clone(), fixed_tokens, limits)
             }
         };

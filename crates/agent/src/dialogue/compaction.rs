@@ -5,10 +5,13 @@
 //! together with their results, and the last user message is always sent.
 
 use super::config::ContextConfig;
-use bakeoff_core::{Content, Message, ToolDefinition};
+use bakeoff_core::{
+    Content, Message, ToolDefinition, UNITS_PER_TOKEN, character_units, estimate_tokens,
+    token_units,
+};
 
-/// Minimum length of a truncated text, in characters.
-const MIN_TEXT_CHARS: usize = 200;
+/// Minimum estimated tokens of a truncated text.
+const MIN_TEXT_TOKENS: u64 = 50;
 
 /// Compacted view of a conversation.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,29 +26,24 @@ pub(super) struct CompactedView {
     pub(super) fits: bool,
 }
 
-/// Estimates the tokens of a text: one for every four characters.
-pub(super) fn tokens_of_text(text: &str) -> u64 {
-    (text.chars().count() as u64).div_ceil(4)
-}
-
 /// Estimates the tokens of tool definitions.
 pub(super) fn tokens_of(tools: &[ToolDefinition]) -> u64 {
     let each = |tool: &ToolDefinition| {
-        tokens_of_text(&tool.name)
-            + tokens_of_text(&tool.description)
-            + tokens_of_text(&tool.parameters.to_string())
+        estimate_tokens(&tool.name)
+            + estimate_tokens(&tool.description)
+            + estimate_tokens(&tool.parameters.to_string())
     };
     tools.iter().map(each).sum()
 }
 
 fn tokens_of_message(message: &Message) -> u64 {
     let each = |part: &Content| match part {
-        Content::Text { text } | Content::Thinking { text, .. } => tokens_of_text(text),
+        Content::Text { text } | Content::Thinking { text, .. } => estimate_tokens(text),
         Content::Image { .. } | Content::File { .. } => part.media_tokens(),
         Content::ToolCall(call) => {
-            tokens_of_text(&call.name) + tokens_of_text(&call.arguments.to_string())
+            estimate_tokens(&call.name) + estimate_tokens(&call.arguments.to_string())
         }
-        Content::Opaque { value } => tokens_of_text(&value.to_string()),
+        Content::Opaque { value } => estimate_tokens(&value.to_string()),
     };
     message.content().iter().map(each).sum()
 }
@@ -158,14 +156,13 @@ fn note(omitted: usize) -> Option<Message> {
 fn truncate_texts(mut messages: Vec<Message>, budget: u64) -> Vec<Message> {
     const DOTS: &str = "...";
     let texts = messages.iter().flat_map(Message::content).filter_map(|part| match part {
-        Content::Text { text } => Some(tokens_of_text(text)),
+        Content::Text { text } => Some(estimate_tokens(text)),
         _ => None,
     });
     let mut texts: Vec<u64> = texts.collect();
     let rest = tokens_of_all(&messages) - texts.iter().sum::<u64>();
-    let share =
-        usize::try_from(common_limit(&mut texts, budget.saturating_sub(rest))).unwrap_or_default();
-    let max_chars = share.saturating_mul(4).max(MIN_TEXT_CHARS + DOTS.len());
+    let share = common_limit(&mut texts, budget.saturating_sub(rest));
+    let max_units = share.max(MIN_TEXT_TOKENS).saturating_mul(UNITS_PER_TOKEN);
     for message in &mut messages {
         let (Message::System { content }
         | Message::User { content }
@@ -173,15 +170,24 @@ fn truncate_texts(mut messages: Vec<Message>, budget: u64) -> Vec<Message> {
         | Message::ToolResult { content, .. }) = message;
         for part in content {
             if let Content::Text { text } = part
-                && text.char_indices().nth(max_chars).is_some()
-                && let Some((end, _)) = text.char_indices().nth(max_chars - DOTS.len())
+                && token_units(text) > max_units
             {
-                text.truncate(end);
+                text.truncate(prefix_len(text, max_units - token_units(DOTS)));
                 text.push_str(DOTS);
             }
         }
     }
     messages
+}
+
+/// Returns the length in bytes of the longest prefix with at most this estimated size.
+fn prefix_len(text: &str, max_units: u64) -> usize {
+    let mut units = 0;
+    let mut fits = |letter: char| {
+        units += character_units(letter);
+        units <= max_units
+    };
+    text.find(|letter| !fits(letter)).unwrap_or(text.len())
 }
 
 /// Returns the maximum length to which texts must be truncated so that their sum is at most `budget`.

@@ -8,7 +8,7 @@ use crate::reply::{AlignedReply, align};
 use crate::row::Row;
 use crate::task::{ReplyFormat, Task};
 use crate::{id, prompt};
-use bakeoff_core::{ErrorKind, FinishReason, NanoDollars, Request, Usage};
+use bakeoff_core::{ErrorKind, FinishReason, NanoDollars, Request, Usage, estimate_tokens};
 use bakeoff_llm::{Call, CallContext, CallError, Client, Model};
 use bakeoff_pace::RunTag;
 use serde_json::Value;
@@ -183,7 +183,7 @@ impl RequestContext {
         let items: u64 = rows.iter().map(|row| scan::item_tokens(&self.task, row)).sum();
         let answers = self.task.output_tokens_per_item().saturating_mul(rows.len() as u64);
         let reask = request.reask.as_ref();
-        let repeated = reask.map_or(0, |invalid| prompt::estimate_tokens(&invalid.reply));
+        let repeated = reask.map_or(0, |invalid| estimate_tokens(&invalid.reply));
         let overhead = scan::overhead_tokens(&self.task, self.format).saturating_add(repeated);
         let input = overhead.saturating_add(items);
         let usage = Usage { input, output: answers, ..Usage::default() };
@@ -323,7 +323,7 @@ fn reask_problem(
     max_tokens: u64,
 ) -> Option<String> {
     let is_cut = matches!(reply.finish, FinishReason::Length | FinishReason::ContentFilter);
-    let is_too_long = prompt::estimate_tokens(&reply.text) > max_tokens;
+    let is_too_long = estimate_tokens(&reply.text) > max_tokens;
     if is_cut || is_too_long || reply.text.trim().is_empty() {
         return None;
     }

@@ -8,7 +8,7 @@ use crate::prompt;
 use crate::row::Row;
 use crate::rows::Rows;
 use crate::task::{ReplyFormat, Task};
-use bakeoff_core::Usage;
+use bakeoff_core::{Usage, estimate_tokens};
 use std::borrow::Borrow;
 use std::collections::HashSet;
 use std::path::Path;
@@ -30,7 +30,7 @@ pub(super) struct InputScan {
 
 /// Returns the estimated tokens of a row's item.
 pub(super) fn item_tokens(task: &Task, row: &Row) -> u64 {
-    prompt::estimate_tokens(&prompt::item_line(task, row, SAMPLE_ID)) + 1
+    estimate_tokens(&prompt::item_line(task, row, SAMPLE_ID)) + 1
 }
 
 /// Digest of rows, from all their fields.
@@ -118,8 +118,8 @@ impl InputScan {
 /// Returns the tokens of a prompt without items and of the parts of a reply that are not answers.
 pub(super) fn overhead_tokens(task: &Task, format: ReplyFormat) -> u64 {
     let batch: u64 = task.batch.iter().map(crate::task::Field::estimate_tokens).sum();
-    let system = task.system.as_deref().map_or(0, prompt::estimate_tokens);
-    prompt::estimate_tokens(&prompt::preamble(task, format)) + system + batch
+    let system = task.system.as_deref().map_or(0, estimate_tokens);
+    estimate_tokens(&prompt::preamble(task, format)) + system + batch
 }
 
 /// Returns the limits of a pack.

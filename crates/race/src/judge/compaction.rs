@@ -2,16 +2,16 @@
 //!
 //! The prior conversation is ancillary and the responses are the subject of the decision, so the prior
 //! conversation is compacted first. Both go through the same three tiers, and the size is checked after each
-//! tier. Sizes are counted in characters, four per token, and texts are cut between characters.
+//! tier. Sizes are counted in units of a quarter of a token, which is one character of English, and texts are cut
+//! between characters.
 
-/// Estimated characters per token.
-const CHARACTERS_PER_TOKEN: u64 = 4;
+use bakeoff_core::{UNITS_PER_TOKEN, character_units, token_units};
 
 /// Lines at the end that tier 1 keeps.
 const TAIL_LINES: usize = 80;
 
-/// Characters that tier 3 keeps at least.
-const MIN_CHARACTERS: u64 = 200;
+/// Units that tier 3 keeps at least.
+const MIN_UNITS: u64 = 200;
 
 /// Marks omitted text.
 const GAP: &str = "...";
@@ -52,16 +52,11 @@ impl CompactedView {
     }
 }
 
-/// Estimates the tokens of a text.
-pub(super) fn tokens(text: &str) -> u64 {
-    characters(text).div_ceil(CHARACTERS_PER_TOKEN)
-}
-
 /// Compacts the material to 80 % of a context window, or as far as the tiers allow. Without a window nothing
 /// is cut.
 pub(super) fn compact(prior: &str, responses: &[String], window: Option<u64>) -> CompactedView {
     let budget = window.map_or(u64::MAX, |window| window - window.div_ceil(5));
-    let max_characters = budget.saturating_mul(CHARACTERS_PER_TOKEN);
+    let max_units = budget.saturating_mul(UNITS_PER_TOKEN);
     let mut view = CompactedView {
         prior: prior.to_owned(),
         responses: responses.to_vec(),
@@ -71,11 +66,11 @@ pub(super) fn compact(prior: &str, responses: &[String], window: Option<u64>) ->
         budget,
     };
     let responses_size =
-        |view: &CompactedView| view.responses.iter().map(|text| characters(text)).sum::<u64>();
+        |view: &CompactedView| view.responses.iter().map(|text| token_units(text)).sum::<u64>();
     let fits = |view: &CompactedView| {
-        characters(&view.prior).saturating_add(responses_size(view)) <= max_characters
+        token_units(&view.prior).saturating_add(responses_size(view)) <= max_units
     };
-    let rest = max_characters.saturating_sub(responses_size(&view));
+    let rest = max_units.saturating_sub(responses_size(&view));
     for tier in 1..=3 {
         if fits(&view) || view.prior.is_empty() {
             break;
@@ -84,7 +79,7 @@ pub(super) fn compact(prior: &str, responses: &[String], window: Option<u64>) ->
         view.prior_tier = tier;
     }
     let count = u64::try_from(view.responses.len()).unwrap_or(u64::MAX).max(1);
-    let share = max_characters.saturating_sub(characters(&view.prior)) / count;
+    let share = max_units.saturating_sub(token_units(&view.prior)) / count;
     for tier in 1..=3 {
         if fits(&view) || view.responses.is_empty() {
             break;
@@ -94,8 +89,8 @@ pub(super) fn compact(prior: &str, responses: &[String], window: Option<u64>) ->
         }
         view.responses_tier = tier;
     }
-    let characters = characters(&view.prior).saturating_add(responses_size(&view));
-    view.tokens = characters.div_ceil(CHARACTERS_PER_TOKEN);
+    let units = token_units(&view.prior).saturating_add(responses_size(&view));
+    view.tokens = units.div_ceil(UNITS_PER_TOKEN);
     view
 }
 
@@ -104,12 +99,8 @@ fn apply_tier(text: &str, tier: u8, share: u64) -> String {
     match tier {
         1 => last_lines(text),
         2 => first_and_last_paragraph(text),
-        _ => cut(text, share.max(MIN_CHARACTERS)),
+        _ => cut(text, share.max(MIN_UNITS)),
     }
-}
-
-fn characters(text: &str) -> u64 {
-    text.chars().count() as u64
 }
 
 fn last_lines(text: &str) -> String {
@@ -134,13 +125,19 @@ fn first_and_last_paragraph(text: &str) -> String {
     }
 }
 
-/// Keeps at most `max` characters from the start, including the gap mark.
+/// Keeps at most `max` units from the start, including the gap mark.
 fn cut(text: &str, max: u64) -> String {
-    if characters(text) <= max {
+    if token_units(text) <= max {
         return text.to_owned();
     }
-    let max = usize::try_from(max).unwrap_or(usize::MAX).saturating_sub(GAP.len());
-    let end = text.char_indices().nth(max).map_or(text.len(), |(end, _)| end);
+    let mut left = max.saturating_sub(token_units(GAP));
+    let is_beyond = |letter: char| {
+        let units = character_units(letter);
+        let is_beyond = units > left;
+        left = left.saturating_sub(units);
+        is_beyond
+    };
+    let end = text.find(is_beyond).unwrap_or(text.len());
     let (kept, omitted) = text.split_at(end);
     format!("{}{GAP}", trim_torn_symbol(kept, omitted))
 }
@@ -186,6 +183,7 @@ fn continues_symbol(letter: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bakeoff_core::estimate_tokens;
     use proptest::prelude::*;
 
     fn lines(count: usize, word: &str) -> String {
@@ -220,7 +218,7 @@ mod tests {
     fn prior_conversation_is_compacted_first() {
         let long = lines(100, "word");
         let responses = [lines(100, "said")];
-        let response_tokens = tokens(&responses[0]);
+        let response_tokens = estimate_tokens(&responses[0]);
         let first = compact(&long, &responses, window_for(response_tokens + 180));
         assert_eq!((first.prior_tier, first.responses_tier), (1, 0));
         assert_eq!(first.prior.lines().count(), 80);
@@ -234,8 +232,8 @@ mod tests {
         let third = compact(&long, &responses, window_for(response_tokens + 60));
         assert_eq!((third.prior_tier, third.responses_tier), (3, 0));
         assert!(third.prior.starts_with("word 21\n") && third.prior.ends_with(GAP));
-        let left = (third.budget * 4).saturating_sub(characters(&responses[0]));
-        assert_eq!(characters(&third.prior), left, "the budget that the responses leave");
+        let left = (third.budget * 4).saturating_sub(token_units(&responses[0]));
+        assert_eq!(token_units(&third.prior), left, "the budget that the responses leave");
         assert!(third.fits());
         assert_eq!(third.responses, responses, "responses are unchanged");
     }
@@ -246,7 +244,7 @@ mod tests {
         let responses = vec![lines(100, "alpha"), lines(100, "beta")];
         let first = compact(&prior, &responses, window_for(400));
         assert_eq!((first.prior_tier, first.responses_tier), (3, 1));
-        assert_eq!(characters(&first.prior), MIN_CHARACTERS);
+        assert_eq!(token_units(&first.prior), MIN_UNITS);
         assert!(first.responses[1].starts_with("beta 21\n") && first.fits());
 
         let paragraphs =
@@ -257,7 +255,7 @@ mod tests {
 
         let third = compact(&prior, &["x".repeat(5_000), "y".repeat(10)], window_for(200));
         assert_eq!((third.prior_tier, third.responses_tier), (3, 3));
-        assert_eq!(characters(&third.responses[0]), (200 * 4 - 200) / 2);
+        assert_eq!(token_units(&third.responses[0]), (200 * 4 - 200) / 2);
         assert_eq!(third.responses[1], "y".repeat(10));
         assert!(third.fits());
     }
@@ -272,6 +270,17 @@ mod tests {
         );
     }
 
+    /// Han characters have about one token each, so a quarter of the characters of English fits.
+    #[test]
+    fn budget_depends_on_the_script() {
+        let responses = ["漢".repeat(100), "字".repeat(100)];
+        assert!(compact("", &responses, Some(250)).fits());
+        assert_eq!(compact("", &responses, Some(250)).responses_tier, 0);
+        let cut = compact("", &responses, Some(200));
+        assert_eq!((cut.responses_tier, cut.tokens, cut.fits()), (3, 160, true));
+        assert_eq!(cut.responses[0].chars().filter(|letter| *letter == '漢').count(), 79);
+    }
+
     #[test]
     fn symbols_of_several_characters_are_not_split() {
         let family = "👩‍👩‍👧‍👦";
@@ -280,12 +289,12 @@ mod tests {
             let shortened = cut(&text, max);
             let kept = shortened.strip_suffix(GAP).unwrap();
             assert_eq!(kept.replace(family, ""), "", "{max}");
-            assert!(characters(&shortened) <= max && characters(&shortened) > max - 8);
+            assert!(token_units(&shortened) <= max && token_units(&shortened) > max - 40);
         }
-        assert_eq!(characters(&cut(&"e\u{301}".repeat(200), 200)), 199);
+        assert_eq!(token_units(&cut(&"e\u{301}".repeat(200), 200)), 199);
         // An endless symbol is cut nevertheless.
-        assert_eq!(characters(&cut(&"\u{301}".repeat(999), 200)), 200);
-        assert_eq!(characters(&cut(&"\u{200d}".repeat(999), 200)), 200);
+        assert_eq!(token_units(&cut(&"\u{301}".repeat(999), 200)), 200);
+        assert_eq!(token_units(&cut(&"\u{200d}".repeat(999), 200)), 200);
     }
 
     proptest! {
@@ -298,16 +307,16 @@ mod tests {
             window in prop::option::of(0_u64..3_000),
         ) {
             let view = compact(&prior, &responses, window);
-            let all = characters(&view.prior)
-                + view.responses.iter().map(|text| characters(text)).sum::<u64>();
+            let all = token_units(&view.prior)
+                + view.responses.iter().map(|text| token_units(text)).sum::<u64>();
             prop_assert_eq!(view.tokens, all.div_ceil(4));
             prop_assert_eq!(view.fits(), all <= view.budget.saturating_mul(4));
             prop_assert_eq!(view.responses.len(), responses.len());
-            prop_assert!(characters(&view.prior) <= characters(&prior) + 5);
+            prop_assert!(token_units(&view.prior) <= token_units(&prior) + 5);
             if view.responses_tier == 0 {
                 prop_assert_eq!(&view.responses, &responses);
             }
-            let minimum = MIN_CHARACTERS * (responses.len() as u64 + 1);
+            let minimum = MIN_UNITS * (responses.len() as u64 + 1);
             if view.budget.saturating_mul(4) >= minimum {
                 prop_assert!(view.fits(), "the budget covers the minimum of each text");
             }

@@ -11,7 +11,7 @@ use super::{LlmJudgeEvaluation, Orders};
 use crate::strategy::{Ballot, VerdictKind};
 use bakeoff_agent::{AgentEvent, AgentLoopConfig, LoopId};
 use bakeoff_check::judge::{BestResponse, JudgeMaterial};
-use bakeoff_core::{NanoDollars, Usage};
+use bakeoff_core::{NanoDollars, Usage, estimate_tokens};
 use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
@@ -192,7 +192,7 @@ impl<'j> Poll<'j> {
             return;
         };
         let instructions = self.judge.instructions(self.question());
-        let tokens = compaction::tokens(&instructions) + compaction::tokens(&question.prompt);
+        let tokens = estimate_tokens(&instructions) + estimate_tokens(&question.prompt);
         let text = if !self.view.fits() {
             format!(
                 "the judge's material has about {} tokens after compaction; the budget is {}",

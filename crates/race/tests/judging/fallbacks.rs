@@ -154,7 +154,7 @@ async fn expect_budget_verdict<S: EvaluationStrategy + 'static>(
 async fn budget_that_does_not_cover_the_judge_is_named() {
     expect_budget_verdict(|judge| judge).await;
     expect_budget_verdict(|judge| PairwiseEvaluation { judge }).await;
-    expect_budget_verdict(|judge| PanelEvaluation { judges: vec![judge.clone(), judge] }).await;
+    expect_budget_verdict(|judge| PanelEvaluation::new(vec![judge.clone(), judge])).await;
 }
 
 #[tokio::test]
