@@ -1,15 +1,18 @@
 //! Sessions and the ids of their loops.
 
+use super::journal::ReplyJournal;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// A session of one or more consecutive loops. Clones are the same session.
 #[derive(Debug, Clone)]
 pub struct Session {
     id: Arc<str>,
     loops: Arc<AtomicU32>,
+    /// Never locked across an await.
+    journal: Arc<Mutex<Option<Arc<dyn ReplyJournal>>>>,
 }
 
 impl Default for Session {
@@ -27,7 +30,18 @@ impl Session {
 
     /// Restores a session that had `loops` loops before.
     pub fn resumed(id: impl Into<Arc<str>>, loops: u32) -> Session {
-        Session { id: id.into(), loops: Arc::new(AtomicU32::new(loops)) }
+        let (loops, journal) = (Arc::new(AtomicU32::new(loops)), Arc::default());
+        Session { id: id.into(), loops, journal }
+    }
+
+    /// Sets the journal of replies; it replaces an earlier one.
+    pub fn set_journal(&self, journal: Arc<dyn ReplyJournal>) {
+        *self.journal.lock().unwrap_or_else(PoisonError::into_inner) = Some(journal);
+    }
+
+    /// Returns the journal of replies, if any.
+    pub fn journal(&self) -> Option<Arc<dyn ReplyJournal>> {
+        self.journal.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns the id of the session.

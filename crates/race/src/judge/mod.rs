@@ -49,8 +49,8 @@ pub struct LlmJudgeEvaluation {
 /// Orders in which a judge sees the answers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Orders {
-    /// One order and its reverse. More than two answers are shuffled, seeded by the number of the judge's
-    /// loop.
+    /// One order and its reverse. More than two answers are shuffled, seeded by the
+    /// race's first loop, the judge and the round.
     #[default]
     Both,
     /// The order of the configs, once. This costs half as much as [`Both`](Orders::Both) and does not detect
@@ -131,7 +131,7 @@ impl EvaluationStrategy for LlmJudgeEvaluation {
             Ok(context) => context,
             Err(decision) => return (*decision, Usage::default()),
         };
-        let mut polls = [Poll::new(self, context.candidates.clone(), &context)];
+        let mut polls = [Poll::new(self, 0, context.candidates.clone(), &context)];
         run_polls(&context, &mut polls).await;
         let [poll] = polls;
         let usage = poll.usage;

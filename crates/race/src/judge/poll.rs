@@ -20,6 +20,8 @@ use std::fmt;
 /// The poll of one judge about some branches.
 pub(crate) struct Poll<'j> {
     judge: &'j LlmJudgeEvaluation,
+    /// Position of the judge in its panel.
+    seat: usize,
     /// The judge's config without compaction, because the prompt is already compacted and must not be cut
     /// through its fences, and with one turn, because a judge has no tools and must not be billed for
     /// repeated tool calls.
@@ -92,8 +94,10 @@ struct RoundQuestion {
 }
 
 impl<'j> Poll<'j> {
+    /// `seat` is the position of the judge in its panel.
     pub(crate) fn new(
         judge: &'j LlmJudgeEvaluation,
+        seat: usize,
         branches: Vec<usize>,
         context: &JudgeContext<'_>,
     ) -> Self {
@@ -111,6 +115,7 @@ impl<'j> Poll<'j> {
             votes: vec![0; branches.len()],
             notes: view.describe().into_iter().collect(),
             judge,
+            seat,
             branches,
             view,
             round: 0,
@@ -146,8 +151,7 @@ impl<'j> Poll<'j> {
         let mut loops = Vec::new();
         if self.judge.orders == Orders::Both {
             if order.len() > 2 {
-                let mut random = ChaCha8Rng::seed_from_u64(u64::from(first.number()));
-                order.shuffle(&mut random);
+                order.shuffle(&mut self.shuffler(context));
             }
             let reversed: PresentedOrder = order.iter().rev().copied().collect();
             loops.push((reversed, next_id()));
@@ -164,6 +168,16 @@ impl<'j> Poll<'j> {
             self.warn_if_too_large(&questions, context);
         }
         questions
+    }
+
+    /// Returns the source of the order of this round. It does not depend on the loops of judges, so that a resumed
+    /// race asks the same questions as before.
+    fn shuffler(&self, context: &JudgeContext<'_>) -> ChaCha8Rng {
+        let first = context.outcomes.first().map_or(0, |outcome| outcome.loop_id.number());
+        let seat = u64::try_from(self.seat).unwrap_or(u64::MAX);
+        ChaCha8Rng::seed_from_u64(
+            u64::from(first).wrapping_shl(32) ^ seat.wrapping_shl(16) ^ u64::from(self.round),
+        )
     }
 
     fn question(&self) -> BestResponse {

@@ -3,7 +3,7 @@
 use super::context::JudgeContext;
 use bakeoff_agent::{
     AgentContext, AgentLoopConfig, AgentMessage, LoopEnd, LoopError, LoopId, LoopLimit, LoopStatus,
-    agent_loop_with_id,
+    RecordedReply, agent_loop_with_id,
 };
 use bakeoff_check::judge::{BestResponse, Exchange, ExchangeStep, JudgeCompletion};
 use bakeoff_core::{ErrorKind, FinishReason, Message, NanoDollars, Usage};
@@ -110,6 +110,44 @@ impl<'j> JudgeSession<'j> {
 
     async fn ask(&mut self, context: &JudgeContext<'_>) {
         let Some((loop_id, prompt)) = self.next.take() else { return };
+        let reply = match self.recorded(&prompt, context) {
+            Some(recorded) => Ok(recorded),
+            None => self.call(loop_id.clone(), prompt, context).await,
+        };
+        let (loop_id, text, vote) = match reply {
+            Ok(reply) => {
+                self.answer.usage += reply.usage;
+                self.answer.cost = add_costs(self.answer.cost, reply.cost);
+                let is_truncated = reply.finish == Some(FinishReason::Length);
+                let completion = JudgeCompletion { text: reply.text, is_truncated };
+                let vote = self.parse(&completion);
+                (reply.loop_id, completion.text, vote)
+            }
+            Err((no_vote, reason)) => (loop_id, reason, Err(no_vote)),
+        };
+        self.answer.replies.push(JudgeReply { loop_id, text, vote });
+    }
+
+    /// Returns the reply to this prompt from before an interruption, and adds both to the conversation.
+    fn recorded(&mut self, prompt: &str, context: &JudgeContext<'_>) -> Option<RecordedReply> {
+        let reply = context.session.journal()?.take_reply(&self.key(prompt))?;
+        self.context.messages.push(AgentMessage::user(prompt));
+        self.context.messages.push(Message::assistant(reply.text.as_str()).into());
+        Some(reply)
+    }
+
+    /// Calls the judge; an error states why there is no reply.
+    async fn call(
+        &mut self,
+        loop_id: LoopId,
+        prompt: String,
+        context: &JudgeContext<'_>,
+    ) -> Result<RecordedReply, (NoVote, String)> {
+        let key = self.key(&prompt);
+        let journal = context.session.journal();
+        if let Some(journal) = &journal {
+            journal.record_start(&loop_id);
+        }
         let prompts = vec![AgentMessage::user(prompt)];
         let (tx, cancel) = (context.tx.clone(), context.cancel.clone());
         let end = agent_loop_with_id(
@@ -121,15 +159,38 @@ impl<'j> JudgeSession<'j> {
             cancel,
         )
         .await;
-        if let Ok(end) = &end {
-            self.answer.usage += end.usage;
-            self.answer.cost = add_costs(self.answer.cost, end.cost);
-        }
-        let (text, vote) = match completion(end) {
-            Ok(completion) => (completion.text.clone(), self.parse(&completion)),
-            Err((no_vote, reason)) => (reason, Err(no_vote)),
+        let (usage, cost) = match &end {
+            Ok(end) => (end.usage, end.cost),
+            Err(_) => (Usage::default(), Some(NanoDollars(0))),
         };
-        self.answer.replies.push(JudgeReply { loop_id, text, vote });
+        match reply(end) {
+            Ok((text, finish)) => {
+                let reply = RecordedReply { loop_id, key, text, finish, usage, cost };
+                if let Some(journal) = journal {
+                    journal.record_reply(reply.clone());
+                }
+                Ok(reply)
+            }
+            Err(failure) => {
+                self.answer.usage += usage;
+                self.answer.cost = add_costs(self.answer.cost, cost);
+                Err(failure)
+            }
+        }
+    }
+
+    /// Returns a digest of everything that the reply to a prompt depends on.
+    fn key(&self, prompt: &str) -> String {
+        let (model, request) = (self.config.model.name(), &self.config.request);
+        let AgentContext { system_prompt, messages, .. } = &self.context;
+        // Only the texts of earlier replies are recorded.
+        let texts = messages.iter().filter_map(AgentMessage::as_llm).map(Message::text);
+        let texts: Vec<String> = texts.collect();
+        let question = (self.config.segment(), model, request, system_prompt, texts, prompt);
+        let mut hasher = blake3::Hasher::new();
+        // All parts are text and numbers, and hashing does not fail, so there is no error.
+        let _ = serde_json::to_writer(&mut hasher, &question);
+        hasher.finalize().to_hex().to_string()
     }
 
     fn parse(&mut self, completion: &JudgeCompletion) -> Result<usize, NoVote> {
@@ -144,8 +205,10 @@ impl<'j> JudgeSession<'j> {
     }
 }
 
-/// Returns the text of a judge's loop, or why the loop failed.
-fn completion(end: Result<LoopEnd, LoopError>) -> Result<JudgeCompletion, (NoVote, String)> {
+/// Returns the text of a judge's loop and its finish reason, or why the loop failed.
+fn reply(
+    end: Result<LoopEnd, LoopError>,
+) -> Result<(String, Option<FinishReason>), (NoVote, String)> {
     let failed = |reason: String| (NoVote::CallFailed, reason);
     let end = end.map_err(|error| failed(error.to_string()))?;
     match end.status {
@@ -160,10 +223,8 @@ fn completion(end: Result<LoopEnd, LoopError>) -> Result<JudgeCompletion, (NoVot
     }
     let is_assistant = |message: &&Message| matches!(message, Message::Assistant { .. });
     let mut messages = end.new_messages.iter().rev().filter_map(AgentMessage::as_llm);
-    Ok(JudgeCompletion {
-        text: messages.find(is_assistant).map(Message::text).unwrap_or_default(),
-        is_truncated: end.finish == Some(FinishReason::Length),
-    })
+    let text = messages.find(is_assistant).map(Message::text).unwrap_or_default();
+    Ok((text, end.finish))
 }
 
 /// Returns the sum if both costs are known.

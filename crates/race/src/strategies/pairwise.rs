@@ -146,7 +146,7 @@ impl Tournament {
         let branch = |index: usize| context.candidates.get(index).copied().unwrap_or_default();
         let mut polls: Vec<Poll<'_>> = pairs
             .iter()
-            .map(|(one, other)| Poll::new(judge, vec![branch(*one), branch(*other)], context))
+            .map(|(one, other)| Poll::new(judge, 0, vec![branch(*one), branch(*other)], context))
             .collect();
         run_polls(context, &mut polls).await;
         let mut winners = Vec::new();

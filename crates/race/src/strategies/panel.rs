@@ -84,7 +84,8 @@ impl EvaluationStrategy for PanelEvaluation {
         let mut polls: Vec<Poll<'_>> = self
             .judges
             .iter()
-            .map(|judge| Poll::new(judge, context.candidates.clone(), &context))
+            .enumerate()
+            .map(|(seat, judge)| Poll::new(judge, seat, context.candidates.clone(), &context))
             .collect();
         run_polls(&context, &mut polls).await;
         let mut usage = Usage::default();

@@ -8,6 +8,7 @@ mod majority;
 mod pairwise;
 mod panel;
 mod prompts;
+mod resume;
 mod support;
 mod verifier;
 mod wire;
