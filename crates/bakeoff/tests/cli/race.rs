@@ -284,6 +284,66 @@ fn sigint_interrupts_a_race_that_can_be_resumed() {
     assert_eq!(events, ["session_started", "race_started", "branch_ended", "race_interrupted"]);
 }
 
+/// The winner of a session and its suite are used from another folder.
+#[test]
+fn session_continues_in_another_folder() {
+    let suite = "[models.one]\nprovider = \"sim\"\nmodel = \"echo\"\n";
+    let dir = TestDir::with_suite(suite).write("accept.sh", "grep -q hello\n");
+    std::fs::create_dir(dir.path().join("elsewhere")).unwrap();
+    let fixed =
+        ["race", "hello", "-m", "one", "-m", "one", "--suite", ".", "--session", "talk.jsonl"];
+    let verified = ["--strategy", "verifier", "--verify", "sh accept.sh"];
+    let output = dir.run(&[&fixed[..], &verified].concat());
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let elsewhere = |arguments: &[&str]| {
+        let mut command = dir.command(arguments);
+        let command = command.current_dir(dir.path().join("elsewhere"));
+        CommandOutput::from(command.output().unwrap())
+    };
+    let output = elsewhere(&["race", "hello?", "--session", "../talk.jsonl"]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "hello?\n"), "{}", output.transcript());
+    let output = elsewhere(&["race", "hello!", "--session", "../talk.jsonl", "--again"]);
+    assert_eq!((output.code, output.stdout.as_str()), (0, "hello!\n"), "{}", output.transcript());
+}
+
+#[test]
+fn fallback_without_a_verdict_is_inconclusive() {
+    let suite = "[sim.short]\ndefault = \"No.\"\n[sim.long]\ndefault = \"Yes, and a bit longer.\"\n[sim.vague]\ndefault = \"hm\"\n";
+    let dir = TestDir::with_suite(suite);
+    let fixed = ["race", "x", "-m", "sim/long", "-m", "sim/short", "--suite", "."];
+    let with = |more: &[&str]| dir.run(&[&fixed[..], more].concat());
+    let output = with(&["--judge", "sim/vague"]);
+    insta::assert_snapshot!(render(&output), @r#"
+    exit 3
+    --- stdout
+    No.
+    --- stderr
+    sim/long: done · T s · 7 tokens · $0.00
+    sim/short: done · T s · 2 tokens · $0.00
+    no winner (judge: judge reply unparseable); by fallback: sim/short
+      reason: judge reply unparseable after re-asking: "hm"
+      fallback: sim/short has fewer tokens: 2
+      T s · 2 tokens · $0.00 · total 981 tokens, $0.00
+    "#);
+    for more in [
+        &["--judge", "sim/fault-400"][..],
+        &["--judge", "sim/judge", "--judge", "sim/vague", "--judge", "sim/fault-400"],
+        &["--strategy", "pairwise", "--judge", "sim/vague"],
+        &["--strategy", "majority", "--extract", "\\d+"],
+        &["--strategy", "verifier", "--expect", ".", "--judge", "sim/vague"],
+    ] {
+        let output = with(more);
+        assert_eq!((output.code, output.stdout.as_str()), (3, "No.\n"), "{}", output.transcript());
+        assert!(output.stderr.contains("no winner ("), "{}", output.transcript());
+        let output = with(&[more, &["--json"]].concat());
+        let done = output.events().pop().unwrap();
+        assert_eq!((&done["exit_code"], &done["winner"]["answer"]), (&3.into(), &"No.".into()));
+    }
+    // A tie is a verdict.
+    let output = with(&["--judge", "sim/judge", "--judge", "sim/judge"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+}
+
 #[test]
 fn verifier_accepts_or_rejects_answers() {
     let dir =

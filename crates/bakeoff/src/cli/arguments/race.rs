@@ -127,4 +127,4 @@ Examples:
   bakeoff race \"And in winter?\" --session chat.jsonl
 
 Exit codes: 0 there is a winner · 1 the verifier rejected every answer · 2 usage error, no call was made · 3 all models \
-failed, or the verifier gave no result · 4 the session or standard output could not be written · 130 interrupted";
+failed, or the verifier or the judges gave no verdict · 4 the session or standard output could not be written · 130 interrupted";

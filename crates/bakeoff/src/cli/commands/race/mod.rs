@@ -307,6 +307,8 @@ impl PreparedRace {
 
 fn exit_code(result: &Result<ParallelLoopResult, RaceError>) -> ExitCode {
     match result {
+        // The answer of a fallback is better than none, but no judge has chosen it.
+        Ok(result) if !result.verdict.kind.is_conclusive() => ExitCode::Inconclusive,
         Ok(_) => ExitCode::Passed,
         Err(RaceError::NoneAcceptable { verdict, .. })
             if verdict.kind == VerdictKind::Inconclusive =>

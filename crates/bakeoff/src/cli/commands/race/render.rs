@@ -103,11 +103,11 @@ impl RaceRenderer {
             return Vec::new();
         }
         let Verdict { strategy, kind, reasons, fallback, .. } = &result.verdict;
-        let mut lines = vec![format!(
-            "winner: {} ({strategy}: {})",
-            self.branch(result.selected_index),
-            describe_kind(*kind)
-        )];
+        let (winner, reason) = (self.branch(result.selected_index), describe_kind(strategy, *kind));
+        let mut lines = vec![match kind.is_conclusive() {
+            true => format!("winner: {winner} ({strategy}: {reason})"),
+            false => format!("no winner ({strategy}: {reason}); by fallback: {winner}"),
+        }];
         let mut printed: Vec<&String> = Vec::new();
         for reason in reasons.iter().filter(|reason| Some(*reason) != fallback.as_ref()) {
             // A judge often gives the same reason in both orders.
@@ -257,12 +257,14 @@ fn milliseconds(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-fn describe_kind(kind: VerdictKind) -> &'static str {
+fn describe_kind(strategy: &str, kind: VerdictKind) -> &'static str {
     match kind {
         VerdictKind::Decided => "decided",
         VerdictKind::Unopposed => "only one answer",
         VerdictKind::Tie => "tie",
+        VerdictKind::Unparseable if strategy == "majority" => "no answer extracted",
         VerdictKind::Unparseable => "judge reply unparseable",
+        VerdictKind::NoQuorum => "no quorum",
         VerdictKind::JudgeFailed => "judge failed",
         VerdictKind::BudgetExhausted => "budget exhausted",
         VerdictKind::Inconclusive => "no result from the verifier",

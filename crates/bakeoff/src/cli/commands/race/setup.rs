@@ -34,6 +34,9 @@ pub(super) struct RaceSetup {
     pub(super) expect: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) verify: Option<String>,
+    /// Folder in which the commands of the flags run: that of the command that first gave them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) folder: Option<PathBuf>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     temperature: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,6 +105,10 @@ impl RaceSetup {
             extract: text(&arguments.extract, same_race.map(|race| &race.extract)),
             expect: text(&arguments.expect, same_race.map(|race| &race.expect)),
             verify: text(&arguments.verify, same_race.map(|race| &race.verify)),
+            folder: match (&arguments.verify, same_race) {
+                (Some(_), _) => Some(current_folder()?),
+                (None, race) => race.and_then(|race| race.folder.clone()),
+            },
             temperature: arguments
                 .temperature
                 .or(earlier.as_ref().and_then(|race| race.temperature)),
@@ -138,8 +145,12 @@ impl RaceSetup {
         })
     }
 
+    /// Returns the settings for the session. Paths are absolute, because a later command may run in another
+    /// folder.
     pub(super) fn to_json(&self) -> Value {
-        serde_json::to_value(self).unwrap_or_default()
+        let suite = self.suite.as_ref();
+        let suite = suite.map(|path| std::path::absolute(path).unwrap_or_else(|_| path.clone()));
+        serde_json::to_value(RaceSetup { suite, ..self.clone() }).unwrap_or_default()
     }
 
     /// Rejects contradicting settings.
@@ -325,6 +336,11 @@ fn default_strategy(
 
 fn text(given: &Option<String>, earlier: Option<&Option<String>>) -> Option<String> {
     given.clone().or_else(|| earlier.cloned().flatten())
+}
+
+fn current_folder() -> Result<PathBuf, UsageError> {
+    std::env::current_dir()
+        .map_err(|error| UsageError::new(format!("cannot determine the current folder: {error}")))
 }
 
 fn read_text(path: &Path) -> Result<String, UsageError> {

@@ -76,7 +76,7 @@ impl RaceSetup {
                 })
             }
             (None, command) => {
-                let program = ProgramVerifier::new(shell(command.as_deref())?);
+                let program = ProgramVerifier::new(self.shell(command.as_deref()));
                 Arc::new(program.environment(environment))
             }
         };
@@ -87,16 +87,14 @@ impl RaceSetup {
             _ => verifier.among(Arc::new(PanelEvaluation::new(judges))),
         })
     }
-}
 
-/// Returns the arguments that run a shell command in the current folder.
-fn shell(command: Option<&str>) -> Result<[OsString; 6], UsageError> {
-    let folder = std::env::current_dir().map_err(|error| {
-        UsageError::new(format!("cannot determine the current folder: {error}"))
-    })?;
-    let script = "cd -- \"$1\" && eval \"$2\"";
-    let command = command.unwrap_or_default();
-    Ok(["sh".into(), "-c".into(), script.into(), "verify".into(), folder.into(), command.into()])
+    /// Returns the arguments that run a shell command in the folder of its flag.
+    fn shell(&self, command: Option<&str>) -> [OsString; 6] {
+        let folder = self.folder.clone().unwrap_or_else(|| ".".into());
+        let script = "cd -- \"$1\" && eval \"$2\"";
+        let command = command.unwrap_or_default();
+        ["sh".into(), "-c".into(), script.into(), "verify".into(), folder.into(), command.into()]
+    }
 }
 
 fn invalid_pattern(flag: &str, error: &dyn std::fmt::Display) -> UsageError {
