@@ -171,7 +171,8 @@ fn estimate_calls(model: &ModelTarget, input: u64, calls: u64) -> (Usage, Option
 }
 
 fn answer_tokens(model: &ModelTarget) -> u64 {
-    model.request.max_tokens.unwrap_or(ANSWER_TOKENS).min(ANSWER_TOKENS)
+    let max_tokens = model.request.max_tokens.or(model.model.settings().max_tokens);
+    max_tokens.unwrap_or(ANSWER_TOKENS).min(ANSWER_TOKENS)
 }
 
 /// Returns the tokens of all trials' prompts for each model of a target. Prompts that cannot be rendered

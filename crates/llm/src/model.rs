@@ -2,9 +2,11 @@
 
 mod config;
 mod headers;
+mod settings;
 
 pub use config::ModelConfig;
 pub(crate) use headers::add_headers;
+pub use settings::ModelSettings;
 
 use crate::{PriceSource, Provider, TokenLimitField, UnsupportedSetting, Wire};
 use bakeoff_core::{Prices, Redactor, Request};
@@ -82,6 +84,7 @@ pub struct Model {
     pub(crate) limits: Limits,
     pub(crate) pool: PoolKey,
     pub(crate) stream: bool,
+    settings: ModelSettings,
     secrets: Vec<SecretString>,
 }
 
@@ -206,6 +209,7 @@ impl Model {
             name,
             limits: config.limits,
             stream: config.stream,
+            settings: config.settings.clone(),
             route,
             secrets,
         })
@@ -224,6 +228,11 @@ impl Model {
     /// Returns the limits of the model.
     pub fn limits(&self) -> Limits {
         self.limits
+    }
+
+    /// Returns the settings of all requests that do not set them.
+    pub fn settings(&self) -> &ModelSettings {
+        &self.settings
     }
 
     /// Whether both models use one pool: the same account, endpoint and model.
@@ -261,7 +270,10 @@ impl Model {
     ) -> Option<(Wire, Vec<UnsupportedSetting>)> {
         match &self.route {
             Route::Simulated => None,
-            Route::Http(server) => Some((server.wire, server.wire.unsupported_settings(request))),
+            Route::Http(server) => {
+                let request = self.settings.apply_to(request.clone());
+                Some((server.wire, server.wire.unsupported_settings(&request)))
+            }
         }
     }
 

@@ -47,6 +47,7 @@ pub(crate) struct PreparedRequest {
 
 impl PreparedRequest {
     pub(crate) fn new(model: &Model, request: Request) -> PreparedRequest {
+        let request = model.settings().apply_to(request);
         let stream = request.stream || model.stream;
         let request = Request { model: model.name.clone(), stream, ..request };
         let body = match &model.route {

@@ -1,10 +1,11 @@
 //! Reading of `[models.*]` and `[sim.*]`.
 
 use super::limits;
+use super::targets::check_exclusive_keys;
 use super::tree::Node;
 use crate::problem::Problems;
-use bakeoff_core::{NanoDollars, Prices};
-use bakeoff_llm::{ModelConfig, PROVIDERS, Provider};
+use bakeoff_core::{NanoDollars, Prices, Thinking};
+use bakeoff_llm::{ModelConfig, ModelSettings, PROVIDERS, Provider};
 use bakeoff_sim::{CannedAnswer, Latency, PlannedCall, SimModel, TokenCount};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -59,6 +60,8 @@ pub(super) fn read_named(
             config.headers = node.text_map("headers");
             config.query = node.text_map("query");
             config.prices = prices(&node, problems);
+            check_exclusive_keys(&node, "a model", problems)?;
+            config.settings = settings(&node);
             let span = |key| node.get(key).map_or(name.span.clone(), |value| value.span());
             let spans = ModelSpans {
                 name: name.span.clone(),
@@ -72,6 +75,21 @@ pub(super) fn read_named(
             Some((name.value.to_owned(), NamedModel { config, spans }))
         })
         .collect()
+}
+
+/// Reads the settings of requests.
+pub(super) fn settings(node: &Node<'_, '_>) -> ModelSettings {
+    let count = |name| node.integer(name).and_then(|number| u64::try_from(number).ok());
+    let effort = node.text("thinking").map(|effort| Thinking::Effort(effort.value.to_owned()));
+    let stop = node.texts("stop").unwrap_or_default();
+    ModelSettings {
+        temperature: node.number("temperature"),
+        top_p: node.number("top_p"),
+        max_tokens: count("max_tokens"),
+        stop: stop.into_iter().map(|text| text.value.to_owned()).collect(),
+        thinking: effort.or_else(|| count("thinking_tokens").map(Thinking::Budget)),
+        extra: node.table("extra").map(|extra| extra.to_json()).unwrap_or_default(),
+    }
 }
 
 /// Returns a hint about an unknown provider: a name that differs by a typing error, or all names.

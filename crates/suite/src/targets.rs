@@ -2,7 +2,7 @@
 
 use super::agents::{self, AgentSettings};
 use super::chain::{self, ChainTarget};
-use super::models::NamedModel;
+use super::models::{self, NamedModel};
 use super::pricing::TrialPricing;
 use super::programs::{self, ProgramTarget, Protocol};
 use super::resolve::{label, resolve};
@@ -14,7 +14,7 @@ use super::tree::Node;
 use super::variables::{TemplateUse, compile};
 use crate::problem::Problems;
 use crate::template::Template;
-use bakeoff_core::{OutputFormat, Request, TargetName, Thinking};
+use bakeoff_core::{OutputFormat, Request, TargetName};
 use bakeoff_llm::Model;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -315,33 +315,29 @@ fn check_allowed_keys(node: &Node<'_, '_>, target_type: TargetType, problems: &m
 pub(super) const EXCLUSIVE_KEYS: [[&str; 2]; 2] =
     [["thinking", "thinking_tokens"], ["json", "json_schema"]];
 
-pub(super) fn request(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Request> {
-    let count = |name| node.integer(name).and_then(|number| u64::try_from(number).ok());
+/// Reports keys that exclude each other.
+pub(super) fn check_exclusive_keys(
+    node: &Node<'_, '_>,
+    subject: &str,
+    problems: &mut Problems<'_>,
+) -> Option<()> {
     for [one, other] in EXCLUSIVE_KEYS {
         if let (Some(_), Some(value)) = (node.get(one), node.get(other)) {
-            problems.at(value.span(), format!("a target cannot have both `{one}` and `{other}`"));
+            let message = format!("{subject} cannot have both `{one}` and `{other}`");
+            problems.at(value.span(), message);
             return None;
         }
     }
-    let effort = node.text("thinking").map(|effort| Thinking::Effort(effort.value.to_owned()));
+    Some(())
+}
+
+pub(super) fn request(node: &Node<'_, '_>, problems: &mut Problems<'_>) -> Option<Request> {
+    check_exclusive_keys(node, "a target", problems)?;
     let schema = node.table("json_schema").map(|schema| OutputFormat::Schema {
         name: "answer".to_owned(),
         schema: schema.to_json().into(),
     });
     let json = node.boolean("json").unwrap_or(false).then_some(OutputFormat::Json);
-    Some(Request {
-        temperature: node.number("temperature"),
-        top_p: node.number("top_p"),
-        max_tokens: count("max_tokens"),
-        stop: node
-            .texts("stop")
-            .unwrap_or_default()
-            .into_iter()
-            .map(|text| text.value.to_owned())
-            .collect(),
-        thinking: effort.or_else(|| count("thinking_tokens").map(Thinking::Budget)),
-        output: schema.or(json),
-        extra: node.table("extra").map(|extra| extra.to_json()).unwrap_or_default(),
-        ..Request::default()
-    })
+    let request = Request { output: schema.or(json), ..Request::default() };
+    Some(models::settings(node).apply_to(request))
 }

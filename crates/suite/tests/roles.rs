@@ -110,7 +110,7 @@ fn invalid_chains_are_reported() {
     bakeoff.toml:9:8: duplicate step name `planner`
       hint: add a unique `name` to one of the steps; steps may share a role
     bakeoff.toml:11:1: unknown key `tools` in [[chain]]
-      hint: expected one of: `role`, `name`, `model`, `prompt`, `system`, `temperature`, `top_p`, `max_tokens`, `stop`, `thinking`, `thinking_tokens`, `json`, `json_schema`, `extra`
+      hint: expected one of: `role`, `name`, `model`, `prompt`, `system`, `temperature`, `top_p`, `max_tokens`, `stop`, `thinking`, `thinking_tokens`, `extra`, `json`, `json_schema`
     "#);
     insta::assert_snapshot!(chain_problems("[[target.chain]]\nname = \"question\"\nmodel = \"sim/echo\"\nprompt = \"x\"\n[[target.chain]]\nname = \"code-check\"\nmodel = \"sim/echo\"\nprompt = \"x\"\n"), @r#"
     bakeoff.toml:7:8: step name `question` is also a field of the cases

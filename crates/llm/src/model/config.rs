@@ -1,5 +1,6 @@
 //! Configuration of a model.
 
+use super::settings::ModelSettings;
 use bakeoff_core::Prices;
 use bakeoff_pace::Limits;
 
@@ -32,6 +33,8 @@ pub struct ModelConfig {
     pub prices: Option<Prices>,
     /// Whether to request server-sent events.
     pub stream: bool,
+    /// Settings of all requests that do not set them.
+    pub settings: ModelSettings,
 }
 
 impl ModelConfig {
@@ -90,6 +93,13 @@ impl ModelConfig {
     #[must_use]
     pub fn stream(mut self, stream: bool) -> Self {
         self.stream = stream;
+        self
+    }
+
+    /// Sets the settings of all requests that do not set them.
+    #[must_use]
+    pub fn settings(mut self, settings: ModelSettings) -> Self {
+        self.settings = settings;
         self
     }
 }

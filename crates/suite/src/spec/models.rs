@@ -1,5 +1,6 @@
 //! Keys of `[models.*]` and `[sim.*]`.
 
+use super::targets::MODEL_SETTINGS;
 use super::{
     Effect, MAX_CONNECTIONS, SECONDS, Section, ValueType, choice_words, optional, required,
 };
@@ -48,7 +49,8 @@ pub(crate) const MODEL: Section = Section::new(
             .effect(Effect::Call),
         optional("stream", ValueType::Boolean, "Whether to stream responses [default: false]"),
     ],
-);
+)
+.with(MODEL_SETTINGS);
 
 const PER_MINUTE: ValueType = ValueType::Integer { min: 1, max: 1_000_000_000_000 };
 

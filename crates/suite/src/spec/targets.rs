@@ -30,7 +30,7 @@ const WITH_WORKSPACE: &[TargetType] =
 const WITH_TIMEOUT: &[TargetType] =
     &[TargetType::Program, TargetType::Agent, TargetType::Service, TargetType::ToolModel];
 
-/// Settings of a model request.
+/// Settings of a model request: those that a model may have too, and the format of the output.
 const REQUEST: [Field; 9] = [
     optional("temperature", ValueType::Number { min: 0.0, max: 2.0 }, "Sampling temperature")
         .only_for(MODELS),
@@ -59,16 +59,21 @@ const REQUEST: [Field; 9] = [
         "Maximum number of reasoning tokens; 0 disables reasoning",
     )
     .only_for(MODELS),
-    optional("json", ValueType::Boolean, "Require a JSON object as output [default: false]")
-        .only_for(MODELS),
-    optional("json_schema", ValueType::OpenTable, "JSON Schema of the output").only_for(MODELS),
     optional(
         "extra",
         ValueType::OpenTable,
         "Additional fields of the provider's request, sent unchanged",
     )
     .only_for(MODELS),
+    optional("json", ValueType::Boolean, "Require a JSON object as output [default: false]")
+        .only_for(MODELS),
+    optional("json_schema", ValueType::OpenTable, "JSON Schema of the output").only_for(MODELS),
 ];
+
+const REQUEST_FIELDS: &[Field] = &REQUEST;
+
+/// Settings that a model may have for all of its requests.
+pub(super) const MODEL_SETTINGS: &[Field] = REQUEST_FIELDS.split_at(7).0;
 
 pub(crate) const TARGET: Section = Section::new(
         "System under test: a model with a prompt, a chain of models, a program, a coding agent or an HTTP service",
@@ -196,7 +201,7 @@ pub(crate) const TARGET: Section = Section::new(
             ).only_for(SERVICES),
         ],
     )
-    .with(&REQUEST);
+    .with(REQUEST_FIELDS);
 
 pub(crate) const TARGET_DEFAULTS: Section = TARGET.without("name", "Defaults of all targets");
 
@@ -279,4 +284,4 @@ pub(crate) const STEP: Section = Section::new(
         optional("system", ValueType::Template, "System prompt template"),
     ],
 )
-.with(&REQUEST);
+.with(REQUEST_FIELDS);
