@@ -79,9 +79,9 @@ pub use coding::{
 pub use dialogue::{
     AgentContext, AgentEvent, AgentLoopConfig, AgentMessage, CallScope, ContextConfig,
     EventReceiver, EventSender, ExecutionLimits, Extension, LoopEnd, LoopError, LoopFailure,
-    LoopId, LoopLimit, LoopStatus, MessageRole, RecordedReply, ReplyJournal, Session, Tool,
-    ToolContext, ToolError, ToolOutput, ToolProgress, agent_loop, agent_loop_continue,
-    agent_loop_with_id, check_loop, event_channel, last_answer,
+    LoopId, LoopLimit, LoopStatus, MessageRole, PromptTemplate, RecordedReply, ReplyJournal,
+    Session, Tool, ToolContext, ToolError, ToolOutput, ToolProgress, agent_loop,
+    agent_loop_continue, agent_loop_with_id, check_loop, event_channel, last_answer,
 };
 pub use identity::{Identity, PART_VARIABLE, RUN_VARIABLE, TRIAL_VARIABLE, terminate_orphans};
 pub use mcp::{McpError, McpServer, McpServers};

@@ -132,8 +132,11 @@ impl Race {
         }
         for (index, config) in configs.iter().enumerate() {
             check_loop(&prompts, &base, config).map_err(|source| match source {
-                LoopError::NoPrice { .. } => RaceError::Config { index, source },
-                common => RaceError::Context(common),
+                LoopError::NoPrompt | LoopError::EmptyContext | LoopError::EndsOnAssistant => {
+                    RaceError::Context(source)
+                }
+                LoopError::BadTool { .. } if config.tools.is_none() => RaceError::Context(source),
+                _ => RaceError::Config { index, source },
             })?;
         }
         catch(|| strategy.accepts(&configs)).unwrap_or_else(|message| {

@@ -7,6 +7,7 @@ use super::context::{AgentContext, AgentMessage};
 use super::end::{LoopEnd, LoopError, LoopFailure, LoopLimit, LoopStatus};
 use super::event::{AgentEvent, MessageRole};
 use super::session::LoopId;
+use super::tool::Tool;
 use super::toolbox::{ToolResults, Toolbox};
 use bakeoff_core::{
     ErrorKind, FinishReason, Message, Request, ToolCall, ToolDefinition, Usage, estimate_tokens,
@@ -74,11 +75,30 @@ fn build_toolbox(
 ) -> Result<Toolbox, LoopError> {
     if prompts.is_empty() {
         check_context(context)?;
+        if config.prompt_template.is_some() {
+            return Err(LoopError::NoPromptForTemplate);
+        }
     }
+    render_prompts(prompts, config)?;
     if config.limits.max_cost.is_some() && !config.model.is_priced() {
         return Err(LoopError::NoPrice { model: config.model.name().to_owned() });
     }
-    Toolbox::new(&context.tools, config.tool_timeout)
+    Toolbox::new(tools(context, config), config.tool_timeout)
+}
+
+/// Returns the tools that the model may call.
+fn tools<'a>(context: &'a AgentContext, config: &'a AgentLoopConfig) -> &'a [Arc<dyn Tool>] {
+    config.tools.as_deref().unwrap_or(&context.tools)
+}
+
+/// Returns the prompts that the config sends in its own wording; `None` for those that are sent unchanged.
+fn render_prompts(
+    prompts: &[AgentMessage],
+    config: &AgentLoopConfig,
+) -> Result<Vec<Option<Message>>, LoopError> {
+    let Some(template) = &config.prompt_template else { return Ok(Vec::new()) };
+    let rendered = prompts.iter().map(|prompt| template.apply(prompt));
+    rendered.collect::<Result<_, _>>().map_err(|reason| LoopError::Template { reason })
 }
 
 /// Checks whether a context can be continued.
@@ -119,6 +139,7 @@ async fn run_loop(
     cancel: CancellationToken,
 ) -> Result<LoopEnd, LoopError> {
     let toolbox = build_toolbox(&prompts, context, config)?;
+    let rendered = render_prompts(&prompts, config)?;
     let started = Instant::now();
     tx.send(AgentEvent::AgentStart {
         loop_id: loop_id.clone(),
@@ -126,10 +147,12 @@ async fn run_loop(
         model: config.model.name().to_owned(),
         timestamp: Utc::now(),
     });
-    let tools = context.tools.iter().map(|tool| tool.definition().clone()).collect();
+    let tools = tools(context, config).iter().map(|tool| tool.definition().clone()).collect();
     let mut state = LoopState {
         deadline: started.checked_add(config.limits.max_time),
         end: LoopEnd::new(loop_id),
+        first_prompt: context.messages.len(),
+        rendered,
         context,
         config,
         toolbox,
@@ -140,8 +163,8 @@ async fn run_loop(
         cancel,
     };
     for prompt in prompts {
-        state.emit_prompt(&prompt);
         state.context.messages.push(prompt);
+        state.emit_prompt(state.context.messages.len() - 1);
     }
     let status = state.run().await;
     let LoopState { mut end, tx, last_retry, .. } = state;
@@ -161,6 +184,10 @@ async fn run_loop(
 /// State of a running loop.
 struct LoopState<'a> {
     context: &'a mut AgentContext,
+    /// Index of the first prompt in the context.
+    first_prompt: usize,
+    /// Prompts in the wording of the config; `None` for those that are sent unchanged.
+    rendered: Vec<Option<Message>>,
     config: &'a AgentLoopConfig,
     toolbox: Toolbox,
     tools: Vec<ToolDefinition>,
@@ -287,8 +314,9 @@ impl LoopState<'_> {
 
     /// Builds a request with the whole conversation, or with a compacted one.
     fn build_request(&mut self) -> Request {
-        let history = self.context.messages.iter().filter_map(AgentMessage::as_llm);
-        let system = &self.context.system_prompt;
+        let indices = 0..self.context.messages.len();
+        let history = indices.filter_map(|index| self.sent_message(index));
+        let system = self.config.system_prompt.as_ref().unwrap_or(&self.context.system_prompt);
         let view = match &self.config.context_config {
             None => None,
             Some(limits) => {
@@ -412,8 +440,15 @@ impl LoopState<'_> {
         self.end.new_messages.push(message.into());
     }
 
-    fn emit_prompt(&self, prompt: &AgentMessage) {
-        let Some(message) = prompt.as_llm() else { return };
+    /// Returns a message of the context as it is sent; `None` for application data.
+    fn sent_message(&self, index: usize) -> Option<&Message> {
+        let prompt = index.checked_sub(self.first_prompt);
+        let rendered = prompt.and_then(|prompt| self.rendered.get(prompt)?.as_ref());
+        rendered.or_else(|| self.context.messages.get(index)?.as_llm())
+    }
+
+    fn emit_prompt(&self, index: usize) {
+        let Some(message) = self.sent_message(index) else { return };
         let role = MessageRole::of(message);
         let loop_id = self.end.loop_id.clone();
         self.tx.send(AgentEvent::MessageStart { loop_id: loop_id.clone(), role });

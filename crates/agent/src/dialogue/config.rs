@@ -1,5 +1,7 @@
 //! Configuration of an agent loop.
 
+use super::prompt_template::PromptTemplate;
+use super::tool::Tool;
 use bakeoff_core::{NanoDollars, Request, Thinking};
 use bakeoff_llm::{Client, Model};
 use bakeoff_pace::RunTag;
@@ -7,7 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Configuration of a loop: model, request settings and limits.
+/// Configuration of a loop: model, request settings and limits, and optionally prompts and tools of its own, with
+/// which the configs of a race can differ.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct AgentLoopConfig {
@@ -17,6 +20,12 @@ pub struct AgentLoopConfig {
     pub model: Model,
     /// Name of the config in loop ids; derived from the model if absent.
     pub config_id: Option<String>,
+    /// Instructions instead of those of the context.
+    pub system_prompt: Option<String>,
+    /// Wording of the prompts; they are sent unchanged if absent.
+    pub prompt_template: Option<PromptTemplate>,
+    /// Tools instead of those of the context.
+    pub tools: Option<Vec<Arc<dyn Tool>>>,
     /// Settings of every request, such as the temperature. The loop sets messages and tools.
     pub request: Request,
     /// Limits that stop the loop.
@@ -36,6 +45,9 @@ impl AgentLoopConfig {
             client: Arc::clone(client),
             model,
             config_id: None,
+            system_prompt: None,
+            prompt_template: None,
+            tools: None,
             request: Request { stream: true, ..Request::default() },
             limits: ExecutionLimits::default(),
             context_config: None,
@@ -48,6 +60,34 @@ impl AgentLoopConfig {
     #[must_use]
     pub fn config_id(mut self, config_id: impl Into<String>) -> AgentLoopConfig {
         self.config_id = Some(config_id.into());
+        self
+    }
+
+    /// Sets instructions that replace those of the context.
+    #[must_use]
+    pub fn system_prompt(mut self, system_prompt: impl Into<String>) -> AgentLoopConfig {
+        self.system_prompt = Some(system_prompt.into());
+        self
+    }
+
+    /// Sets the wording in which prompts are sent.
+    #[must_use]
+    pub fn prompt_template(mut self, template: PromptTemplate) -> AgentLoopConfig {
+        self.prompt_template = Some(template);
+        self
+    }
+
+    /// Sets tools that replace those of the context.
+    #[must_use]
+    pub fn tools(mut self, tools: Vec<Arc<dyn Tool>>) -> AgentLoopConfig {
+        self.tools = Some(tools);
+        self
+    }
+
+    /// Sets the reasoning effort in the terms of the provider: low, medium, high, …
+    #[must_use]
+    pub fn thinking(mut self, effort: impl Into<String>) -> AgentLoopConfig {
+        self.request.thinking = Some(Thinking::Effort(effort.into()));
         self
     }
 
@@ -91,7 +131,8 @@ impl AgentLoopConfig {
         if let Some(id) = &self.config_id {
             return id.clone();
         }
-        let has_thinking = match &self.request.thinking {
+        let thinking = self.request.thinking.as_ref().or(self.model.settings().thinking.as_ref());
+        let has_thinking = match thinking {
             None | Some(Thinking::Budget(0)) => false,
             Some(Thinking::Effort(effort)) => effort != "none",
             Some(Thinking::Budget(_)) => true,

@@ -142,6 +142,15 @@ pub enum LoopError {
     /// The context to continue ends with a model message.
     #[error("the context ends with a response of the model")]
     EndsOnAssistant,
+    /// A config with a prompt template was given no prompt.
+    #[error("the prompt template needs a prompt")]
+    NoPromptForTemplate,
+    /// The prompt template cannot be rendered.
+    #[error("prompt template: {reason}")]
+    Template {
+        /// The reason.
+        reason: String,
+    },
     /// A tool definition is invalid.
     #[error("tool `{name}`: {reason}")]
     BadTool {

@@ -2,11 +2,11 @@
 
 use crate::support::{Provider, Reply, double, model, with_tools};
 use bakeoff_agent::{
-    AgentContext, AgentMessage, EventSender, Extension, LoopError, LoopStatus, agent_loop,
-    agent_loop_continue,
+    AgentContext, AgentEvent, AgentMessage, EventSender, Extension, LoopError, LoopStatus,
+    PromptTemplate, agent_loop, agent_loop_continue, event_channel,
 };
-use bakeoff_core::{Message, Usage};
-use serde_json::json;
+use bakeoff_core::{Content, ImageSource, Message, Usage};
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 fn no_events() -> (EventSender, CancellationToken) {
@@ -134,4 +134,69 @@ async fn each_loop_is_a_sample_of_its_own() {
     }
     // Simulated texts can be equal by chance, but only a few of them.
     assert!(answers.len() > 60, "{} different answers", answers.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn config_replaces_instructions_tools_and_wording() {
+    let provider = Provider::new([Reply::Text("4"), Reply::Text("6")]);
+    let config = provider
+        .config()
+        .system_prompt("Be exact.")
+        .prompt_template(PromptTemplate::new("Calculate: {{ prompt }}"))
+        .tools(vec![double()])
+        .thinking("high");
+    let image = Content::Image {
+        source: ImageSource::Base64 { media_type: "image/png".to_owned(), data: "AA==".to_owned() },
+    };
+    let mut context = AgentContext::default().with_system_prompt("Be kind.");
+    let content = vec![Content::text("2+2"), image];
+    let prompts = vec![AgentMessage::Llm(Message::User { content })];
+    let (tx, mut rx) = event_channel(100);
+    let end = agent_loop(prompts.clone(), &mut context, &config, tx, CancellationToken::new());
+    assert_eq!(end.await.unwrap().answer(), "4");
+    let body = &provider.bodies()[0];
+    assert_eq!(body["messages"][0]["content"], "Be exact.");
+    assert_eq!(body["messages"][1]["content"][0]["text"], "Calculate: 2+2");
+    assert_eq!(body["messages"][1]["content"].as_array().unwrap().len(), 2, "with the image");
+    assert_eq!(body["tools"][0]["function"]["name"], "double");
+    assert_eq!(body["reasoning_effort"], "high");
+    // The conversation has the words of the user, and the events have what was sent.
+    assert_eq!(context.messages[0], prompts[0]);
+    let mut sent = Vec::new();
+    while let Some(event) = rx.recv().await {
+        if let AgentEvent::MessageEnd { message, .. } = event {
+            sent.push(message.text());
+        }
+    }
+    assert_eq!(sent, ["Calculate: 2+2", "4"]);
+    // Earlier prompts are sent as the user wrote them.
+    let (tx, cancel) = no_events();
+    let prompts = vec![AgentMessage::user("3+3")];
+    agent_loop(prompts, &mut context, &config, tx, cancel).await.unwrap();
+    let texts: Vec<String> = provider.messages(1)[1..]
+        .iter()
+        .map(|message| match &message["content"] {
+            Value::Array(parts) => parts[0]["text"].as_str().unwrap().to_owned(),
+            text => text.as_str().unwrap().to_owned(),
+        })
+        .collect();
+    assert_eq!(texts, ["2+2", "4", "Calculate: 3+3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn unusable_template_is_an_error_and_no_call_is_made() {
+    let provider = Provider::new([]);
+    let broken = PromptTemplate::from_fn(|prompt| Err(format!("no field for {prompt:?}")));
+    let config = provider.config().prompt_template(broken);
+    let mut context = AgentContext::default();
+    let (tx, cancel) = no_events();
+    let prompts = vec![AgentMessage::user("x")];
+    let error = agent_loop(prompts, &mut context, &config, tx, cancel).await.unwrap_err();
+    assert_eq!(error.to_string(), "prompt template: no field for \"x\"");
+    assert!(context.messages.is_empty());
+    context.messages.push(AgentMessage::user("x"));
+    let (tx, cancel) = no_events();
+    let error = agent_loop_continue(&mut context, &config, tx, cancel).await.unwrap_err();
+    assert_eq!(error, LoopError::NoPromptForTemplate);
+    assert!(provider.bodies().is_empty());
 }

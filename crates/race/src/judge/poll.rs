@@ -22,9 +22,9 @@ pub(crate) struct Poll<'j> {
     judge: &'j LlmJudgeEvaluation,
     /// Position of the judge in its panel.
     seat: usize,
-    /// The judge's config without compaction, because the prompt is already compacted and must not be cut
-    /// through its fences, and with one turn, because a judge has no tools and must not be billed for
-    /// repeated tool calls.
+    /// The judge's config without prompts and tools of its own, which its question replaces; without compaction,
+    /// because the prompt is already compacted and must not be cut through its fences; and with one turn, because a
+    /// judge must not be billed for repeated tool calls.
     config: AgentLoopConfig,
     /// Indices of the branches.
     branches: Vec<usize>,
@@ -109,6 +109,9 @@ impl<'j> Poll<'j> {
         let view = compaction::compact(&context.conversation.prior, &responses, window);
         let mut config = judge.judge_config.clone();
         config.context_config = None;
+        config.system_prompt = None;
+        config.prompt_template = None;
+        config.tools = None;
         config.limits.max_turns = 1;
         Poll {
             config,

@@ -2,7 +2,8 @@
 
 use crate::support::{ClosureStrategy, TestClient, UnusedTool, choose, race};
 use bakeoff_agent::{
-    AgentContext, AgentMessage, ContextConfig, EventSender, LoopError, LoopStatus, Session, Tool,
+    AgentContext, AgentMessage, ContextConfig, EventSender, LoopError, LoopStatus, PromptTemplate,
+    Session, Tool,
 };
 use bakeoff_core::{Message, Usage};
 use bakeoff_race::{
@@ -174,4 +175,36 @@ async fn total_usage_is_the_sum_of_branches_and_evaluation() {
     result.all_outcomes.iter().for_each(|other| sum += other.usage);
     assert_eq!((result.total_usage, result.evaluation_usage), (sum, judge));
     assert!(result.selected.usage.total() > 0 && result.all_outcomes[0].usage.total() > 0);
+}
+
+/// Two wordings of one prompt: the branches receive different texts, and the conversation has the original one.
+#[tokio::test(start_paused = true)]
+async fn branches_have_prompts_of_their_own() {
+    let client = TestClient::new("");
+    let echo = |text: &str| client.config("echo").prompt_template(PromptTemplate::new(text));
+    let configs =
+        vec![echo("Shortly: {{ prompt }}"), echo("{{ prompt }} Explain."), client.config("echo")];
+    let prompts = vec![AgentMessage::user("Why?")];
+    let judged = ClosureStrategy(|prompts: &[AgentMessage], outcomes: &[ParallelLoopOutcome]| {
+        assert_eq!(prompts, [AgentMessage::user("Why?")]);
+        let answers: Vec<String> = outcomes.iter().map(ParallelLoopOutcome::answer).collect();
+        assert_eq!(answers, ["Shortly: Why?", "Why? Explain.", "Why?"]);
+        choose(1)
+    });
+    let (tx, cancel) = (EventSender::disabled(), CancellationToken::new());
+    let context = AgentContext::default();
+    let result =
+        agent_loop_parallel(prompts, context, configs, Arc::new(judged), tx, cancel).await.unwrap();
+    assert_eq!(result.selected_context.messages[0], AgentMessage::user("Why?"));
+    assert_eq!(result.answer(), "Why? Explain.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn config_with_an_unusable_template_is_named_before_any_call() {
+    let client = TestClient::new("");
+    let template = PromptTemplate::from_fn(|_| Err("unknown field".to_owned()));
+    let configs = vec![client.config("a"), client.config("a").prompt_template(template)];
+    let error = race(configs, PickFirstEvaluation).await.unwrap_err();
+    assert_eq!(error.to_string(), "config 2: prompt template: unknown field");
+    assert_eq!(client.calls(), 0);
 }
