@@ -269,7 +269,10 @@ impl Suite {
 }
 
 /// Parses the text as TOML; `None` on syntax errors, because later problems would only result from them.
-fn parse<'a>(text: &'a str, problems: &mut Problems<'_>) -> Option<toml::Spanned<DeTable<'a>>> {
+pub(crate) fn parse<'a>(
+    text: &'a str,
+    problems: &mut Problems<'_>,
+) -> Option<toml::Spanned<DeTable<'a>>> {
     let (tree, errors) = DeTable::parse_recoverable(text);
     for error in &errors {
         problems.at(error.span().unwrap_or(0..0), format!("not TOML: {}", error.message()));
@@ -320,7 +323,7 @@ pub fn suite_models(path: &Path, environment: Environment<'_>) -> Result<SuiteMo
 
 /// Returns the path of the suite file for a file or folder. For the current folder, a FastSkill project may also be in
 /// a folder above.
-fn suite_file(path: &Path) -> PathBuf {
+pub(crate) fn suite_file(path: &Path) -> PathBuf {
     let within = |name: &str| match path == Path::new(".") {
         true => PathBuf::from(name),
         false => path.join(name),
@@ -336,7 +339,7 @@ fn suite_file(path: &Path) -> PathBuf {
     }
 }
 
-fn read(path: &Path) -> Result<String, Problem> {
+pub(crate) fn read(path: &Path) -> Result<String, Problem> {
     let problem = |message: String, hint: &str| Problem {
         code: path
             .file_name()
@@ -564,7 +567,7 @@ impl LoadContext<'_> {
 }
 
 /// Returns the folder of a suite file.
-fn folder(path: &Path) -> &Path {
+pub(crate) fn folder(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
