@@ -121,7 +121,7 @@ pub enum LoopLimit {
 impl std::fmt::Display for LoopLimit {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            LoopLimit::Turns => "limit of turns reached",
+            LoopLimit::Turns => "out of turns",
             LoopLimit::Tokens => "limit of tokens reached",
             LoopLimit::Time => "timed out",
             LoopLimit::Cost => "limit of cost reached",

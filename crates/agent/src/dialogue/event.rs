@@ -167,6 +167,15 @@ pub enum AgentEvent {
         /// Time of the event.
         timestamp: DateTime<Utc>,
     },
+    /// A judge of a race is asked in a round.
+    JudgeRound {
+        /// Ids of the judge's loops in this round; a reply recorded before an interruption keeps its own id.
+        loop_ids: Vec<LoopId>,
+        /// Number of the round, from 1.
+        round: u32,
+        /// Maximum number of rounds.
+        max_rounds: u32,
+    },
     /// A race ended.
     ParallelLoopEnd {
         /// Id of the session.
@@ -207,6 +216,7 @@ impl AgentEvent {
             | AgentEvent::Compaction { loop_id, .. }
             | AgentEvent::ProgressMessage { loop_id, .. } => Some(loop_id),
             AgentEvent::ParallelLoopStart { .. }
+            | AgentEvent::JudgeRound { .. }
             | AgentEvent::ParallelLoopEnd { .. }
             | AgentEvent::Lagged { .. } => None,
         }

@@ -298,6 +298,7 @@ pub(crate) async fn run_polls(context: &JudgeContext<'_>, polls: &mut [Poll<'_>]
         if round.is_empty() {
             return;
         }
+        announce_round(context, polls, &round);
         let mut sources = Vec::new();
         let mut calls = Vec::new();
         for (index, RoundQuestion { order, loop_id, prompt }) in round {
@@ -325,5 +326,33 @@ pub(crate) async fn run_polls(context: &JudgeContext<'_>, polls: &mut [Poll<'_>]
                 poll.count(answers);
             }
         }
+    }
+}
+
+/// Emits an event for each judge that is asked in a round. All polls of a judge are in the same round.
+fn announce_round(
+    context: &JudgeContext<'_>,
+    polls: &[Poll<'_>],
+    questions: &[(usize, RoundQuestion)],
+) {
+    let mut seats: Vec<usize> = Vec::new();
+    let poll_of = |index: usize| polls.get(index);
+    for (index, _) in questions {
+        let Some(poll) = poll_of(*index) else { continue };
+        if seats.contains(&poll.seat) {
+            continue;
+        }
+        seats.push(poll.seat);
+        let is_own = |index: usize| poll_of(index).is_some_and(|other| other.seat == poll.seat);
+        let own = questions.iter().filter(|(index, _)| is_own(*index));
+        context.tx.send(AgentEvent::JudgeRound {
+            loop_ids: own.map(|(_, question)| question.loop_id.clone()).collect(),
+            round: poll.round,
+            max_rounds: match poll.judge.orders {
+                // A single order cannot disagree with another one.
+                Orders::AsGiven => 1,
+                Orders::Both => poll.judge.rounds.max(1),
+            },
+        });
     }
 }

@@ -1,9 +1,11 @@
 //! A single judge: orders, rounds, ids and cost.
 
 use crate::support::{TestClient, race, race_in};
-use bakeoff_agent::{AgentContext, AgentMessage, ExecutionLimits, Session};
+use bakeoff_agent::{AgentContext, AgentEvent, AgentMessage, ExecutionLimits, Session};
 use bakeoff_core::NanoDollars;
-use bakeoff_race::{LlmJudgeEvaluation, Orders, RaceError, VerdictKind};
+use bakeoff_race::{
+    LlmJudgeEvaluation, Orders, PairwiseEvaluation, PanelEvaluation, RaceError, VerdictKind,
+};
 
 const MODELS: &str = r#"
     poor = { default = "Poor. [quality 0.20]" }
@@ -324,4 +326,35 @@ async fn further_rounds_make_the_better_answer_win_more_often() {
         assert!((share - expected).abs() < 0.08, "{won:?}");
     }
     assert!(won[2] > won[0].max(won[1]), "{won:?}");
+}
+
+#[tokio::test]
+async fn every_round_is_announced_with_its_loops() {
+    let client = TestClient::new(
+        "a.default = \"x\"\nb.default = \"y\"\nleft.bias = 10.0\njudge-x.bias = 10.0",
+    );
+    let rounds = |run: &crate::support::RaceRun| -> Vec<(usize, String, u32, u32)> {
+        let round = |event: &AgentEvent| match event {
+            AgentEvent::JudgeRound { loop_ids, round, max_rounds } => {
+                Some((loop_ids.len(), loop_ids[0].segment().to_owned(), *round, *max_rounds))
+            }
+            _ => None,
+        };
+        run.events.iter().filter_map(round).collect()
+    };
+    let of = |loops, judge: &str, round, max| (loops, format!("sim.{judge}"), round, max);
+    let configs = || client.configs(&["a", "b"]);
+    let run = race(configs(), client.judge("left").rounds(2)).await;
+    assert_eq!(rounds(&run), [of(2, "left", 1, 2), of(2, "left", 2, 2)]);
+    let run = race(configs(), client.judge("left").orders(Orders::AsGiven)).await;
+    assert_eq!(rounds(&run), [of(1, "left", 1, 1)]);
+    let panel = PanelEvaluation::new(vec![
+        client.judge("left").rounds(2),
+        client.judge("judge-x").rounds(1),
+    ]);
+    let run = race(configs(), panel).await;
+    assert_eq!(rounds(&run), [of(2, "left", 1, 2), of(2, "judge-x", 1, 1), of(2, "left", 2, 2)]);
+    let tournament = PairwiseEvaluation { judge: client.judge("left").rounds(1) };
+    let run = race(client.configs(&["a", "b", "a"]), tournament).await;
+    assert_eq!(rounds(&run), [of(6, "left", 1, 1)]);
 }
