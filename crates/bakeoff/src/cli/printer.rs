@@ -92,6 +92,19 @@ impl Printer {
         self.check_written(written);
     }
 
+    /// Prints a piece of the answer of a model at once, without a line break.
+    pub(crate) fn answer_piece(&self, text: &str) {
+        if self.is_json() || text.is_empty() {
+            return;
+        }
+        let mut out = std::io::stdout().lock();
+        let written = match out.is_terminal() {
+            true => write!(out, "{}", printable(text)),
+            false => write!(out, "{text}"),
+        };
+        self.check_written(written.and_then(|()| out.flush()));
+    }
+
     /// Prints a message on standard error in text mode.
     pub(crate) fn message(&self, line: impl AsRef<str>) {
         if self.is_text() {

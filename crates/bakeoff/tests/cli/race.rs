@@ -50,6 +50,7 @@ fn judged_race_prints_branches_winner_and_reasons() {
     --- stderr
     sim/a: done · T s · 26 tokens · $0.00
     sim/b: done · T s · 25 tokens · $0.00
+    judge sim/judge: round 1 of 3
     winner: sim/b (judge: decided)
       reason: the judge prefers sim/b in both orders
       reason: the judge: sim/b answers the query best, with a quality of 0.98.
@@ -320,6 +321,7 @@ fn fallback_without_a_verdict_is_inconclusive() {
     --- stderr
     sim/long: done · T s · 7 tokens · $0.00
     sim/short: done · T s · 2 tokens · $0.00
+    judge sim/vague: round 1 of 3
     no winner (judge: judge reply unparseable); by fallback: sim/short
       reason: judge reply unparseable after re-asking: "hm"
       fallback: sim/short has fewer tokens: 2
@@ -470,9 +472,9 @@ fn invalid_arguments_are_rejected_before_any_call() {
     }
     insta::assert_snapshot!(all, @r#"
     error: no models given
-      hint: set models with `--model`
+      hint: set models with `--model`, or targets of a suite with `--target`
     error: no models given
-      hint: set models with `--model`
+      hint: set models with `--model`, or targets of a suite with `--target`
     error: the prompt is empty
     error: no prompt given
       hint: `bakeoff race "…"`; `-` reads it from standard input
@@ -535,4 +537,245 @@ fn invalid_arguments_are_rejected_before_any_call() {
     "#);
     assert_eq!(std::fs::read_to_string(dir.path().join("notes.txt")).unwrap(), "my notes");
     assert!(!dir.path().join("new.jsonl").exists());
+}
+
+const VARIANTS: &str = r#"
+[models.base]
+provider = "sim"
+model = "echo"
+
+[target_defaults]
+model = "base"
+
+[[target]]
+name = "short"
+system = "Be brief."
+prompt = "In one word: {{ prompt }}"
+
+[[target]]
+name = "long"
+prompt = "{{ prompt }} Explain every step."
+
+[[target]]
+name = "deep"
+thinking = "high"
+
+[[target]]
+name = "keeper"
+model = "sim/keeper"
+tools = ["write_file", "list_files"]
+max_turns = 4
+
+[sim.keeper]
+calls = [{ tool = "write_file", arguments = { path = "note.txt", content = "x" } }, { tool = "list_files", arguments = {} }]
+"#;
+
+#[test]
+fn targets_are_branches_with_prompts_settings_and_tools_of_their_own() {
+    let dir = TestDir::with_suite(VARIANTS);
+    let fixed = ["race", "Why?", "--suite", ".", "--strategy", "first", "--show", "all"];
+    let targets = ["short", "long", "deep", "keeper"].map(|name| ["--target", name]).concat();
+    let output = dir.run(&[&fixed[..], &["-m", "sim/echo"], &targets].concat());
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    let answers: Vec<&str> = output.stdout.lines().collect();
+    assert_eq!(
+        answers[..8],
+        [
+            "--- sim/echo (winner)",
+            "Why?",
+            "--- short",
+            "In one word: Why?",
+            "--- long",
+            "Why? Explain every step.",
+            "--- deep",
+            "Why?"
+        ]
+    );
+    assert!(answers[9].contains("note.txt"), "{}", output.stdout);
+    // The target with thinking has more tokens, and its loop says so.
+    let json = dir.run(&[&fixed[..6], &targets, &["--json", "--strategy", "elaborate"]].concat());
+    assert_eq!(json.code, 2, "a flag is repeated");
+    let json =
+        dir.run(&[&fixed[..4], &targets[2..6], &["--json", "--strategy", "elaborate"]].concat());
+    let done = json.events().pop().unwrap();
+    assert_eq!(done["winner"]["model"], "deep", "{done}");
+    assert!(done["winner"]["loop_id"].as_str().unwrap().ends_with("sim.echo.thinking.2"), "{done}");
+}
+
+#[test]
+fn session_continues_with_the_winning_target() {
+    let dir = TestDir::with_suite(VARIANTS);
+    std::fs::create_dir(dir.path().join("elsewhere")).unwrap();
+    let fixed = ["race", "Why?", "--suite", ".", "--session", "talk.jsonl", "--strategy", "first"];
+    let output = dir.run(&[&fixed[..], &["--target", "short", "--target", "long"]].concat());
+    assert_eq!(output.stdout, "In one word: Why?\n", "{}", output.transcript());
+    let elsewhere = |arguments: &[&str]| {
+        let mut command = dir.command(arguments);
+        let command = command.current_dir(dir.path().join("elsewhere"));
+        CommandOutput::from(command.output().unwrap())
+    };
+    let output = elsewhere(&["race", "How?", "--session", "../talk.jsonl"]);
+    assert_eq!(output.stdout, "In one word: How?\n", "{}", output.transcript());
+    let output =
+        elsewhere(&["race", "When?", "--session", "../talk.jsonl", "--again", "--show", "all"]);
+    assert!(
+        output.stdout.contains("--- long\nWhen? Explain every step."),
+        "{}",
+        output.transcript()
+    );
+    // The conversation has the words of the user.
+    let text = std::fs::read_to_string(dir.path().join("talk.jsonl")).unwrap();
+    assert!(text.contains("\"targets\":[\"short\",\"long\"]"), "{text}");
+    let prompts = lines(&dir.path().join("talk.jsonl"));
+    let started = prompts.iter().filter(|line| line["event"] == "race_started");
+    let texts: Vec<String> =
+        started.map(|line| line["prompts"][0]["llm"]["content"][0]["text"].to_string()).collect();
+    assert_eq!(texts, ["\"Why?\"", "\"How?\"", "\"When?\""]);
+}
+
+#[test]
+fn invalid_targets_are_rejected_before_any_call() {
+    let dir = TestDir::with_suite(VARIANTS).write("other.toml", "[[target]]\nname = \"t\"\nmodel = \"sim/a\"\nprompt = \"{{ question }}\"\n[[target]]\nname = \"p\"\ncommand = [\"sh\"]\n");
+    let cases = [
+        &["--target", "short"][..],
+        &["--suite", ".", "--target", "shrot"],
+        &["--suite", "other.toml", "--target", "t", "--target", "p", "--strategy", "first"],
+        &["-m", "sim/a", "--tool", "http_fetch"],
+        &["-m", "sim/a", "--fetch-host", "example.com"],
+        &["-m", "sim/a", "--workspace", "."],
+        &["-m", "sim/a", "--mcp", "python3 shop.py"],
+        &["-m", "sim/a", "--mcp", "shop=no-such-program 2>/dev/null"],
+        &["-m", "sim/a", "--tool", "read_file", "--workspace", "gone"],
+        &["-m", "sim/a", "--judge-rounds", "2"],
+        &["-m", "sim/a", "-m", "sim/b", "--judge", "sim/judge", "--quorum", "1"],
+        &[
+            "-m",
+            "sim/a",
+            "-m",
+            "sim/b",
+            "--judge",
+            "sim/judge",
+            "--judge",
+            "sim/x",
+            "--quorum",
+            "3",
+        ],
+    ];
+    let mut all = String::new();
+    for more in cases {
+        let output = dir.run(&[&["race", "x"], more].concat());
+        assert_eq!((output.code, output.stdout.as_str()), (2, ""), "{}", output.transcript());
+        all.push_str(&output.stderr);
+    }
+    insta::assert_snapshot!(all, @r#"
+    error: --target is for races with `--suite`
+    error: there is no target `shrot`
+    --> bakeoff.toml:1:1
+     = help: did you mean `short`?
+    error: 1 problem; nothing was called
+    error: a race has no field `question`
+     --> other.toml:4:10
+      |
+    4 | prompt = "{{ question }}"
+      |          ^^^^^^^^^^^^^^^^
+      |
+      = help: templates of a race can use {{ prompt }} only
+    error: target `t` does not use the prompt
+     --> other.toml:4:10
+      |
+    4 | prompt = "{{ question }}"
+      |          ^^^^^^^^^^^^^^^^
+      |
+      = help: add {{ prompt }} to its template
+    error: target `p` is not a model
+     --> other.toml:5:1
+      |
+    5 | [[target]]
+      | ^^^^^^^^^^
+      |
+      = help: a race sends its prompt to models; use `bakeoff run` for other targets
+    error: 3 problems; nothing was called
+    error: the tool `http_fetch` needs --fetch-host
+      hint: `--fetch-host example.com`, or `--fetch-host '*'` for all hosts
+    error: --fetch-host is for `--tool http_fetch`
+    error: --workspace is for races with `--tool` or `--mcp`
+    error: --mcp `python3 shop.py` is not NAME=SERVER
+      hint: for example `--mcp 'shop=python3 shop.py'`
+    error: sim/a: the MCP server `shop` has ended (exit code 127)
+    error: --workspace gone is not a folder
+    error: --judge-rounds is for races with `--judge`
+    error: --quorum is for panels
+    error: panel: a quorum of 3 of 2 judges
+    "#);
+}
+
+#[test]
+fn models_call_tools_of_the_command_line() {
+    let suite = "[sim.reader]\ncalls = [{ tool = \"read_file\", arguments = { path = \"note.txt\" } }, { tool = \"shop__stock\", arguments = { item = \"tea\" } }]\n";
+    let server = "import json, sys\nfor line in sys.stdin:\n    request = json.loads(line)\n    if 'id' not in request:\n        continue\n    method, params = request['method'], request.get('params', {})\n    if method == 'initialize':\n        result = {'protocolVersion': params['protocolVersion'], 'capabilities': {'tools': {}}, 'serverInfo': {'name': 's', 'version': '1'}}\n    elif method == 'tools/list':\n        result = {'tools': [{'name': 'stock', 'inputSchema': {'type': 'object'}}]}\n    else:\n        result = {'content': [{'type': 'text', 'text': '12 boxes of ' + params['arguments']['item']}]}\n    print(json.dumps({'jsonrpc': '2.0', 'id': request['id'], 'result': result}), flush=True)\n";
+    let dir = TestDir::with_suite(suite).write("shop.py", server);
+    std::fs::create_dir(dir.path().join("files")).unwrap();
+    let dir = dir.with("files/note.txt", "private note");
+    let fixed = ["race", "x", "-m", "sim/reader", "--suite", ".", "--tool", "read_file"];
+    let more = ["--workspace", "files", "--mcp", "shop=python3 shop.py"];
+    let output = dir.run(&[&fixed[..], &more].concat());
+    assert_eq!(
+        (output.code, output.stdout.as_str()),
+        (0, "12 boxes of tea\n"),
+        "{}",
+        output.transcript()
+    );
+    let json = dir.run(&[&fixed[..], &more, &["--json"]].concat());
+    let results: Vec<String> = json
+        .events()
+        .iter()
+        .filter(|event| event["event"] == "message_end")
+        .filter_map(|event| Some(event["message"]["content"][0]["text"].as_str()?.to_owned()))
+        .collect();
+    assert!(results.iter().any(|text| text.contains("private note")), "{results:?}");
+    // Two of three calls are needed before the answer.
+    let output = dir.run(&[&fixed[..], &more, &["--max-turns", "2"]].concat());
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    assert!(output.stderr.contains("out of turns"), "{}", output.stderr);
+}
+
+#[test]
+fn judge_options_limit_the_calls_of_a_judge() {
+    let suite = "[sim.left]\nbias = 10.0\n[sim.one]\ndefault = \"1\"\n[sim.two]\ndefault = \"2\"\n";
+    let dir = TestDir::with_suite(suite);
+    let fixed =
+        ["race", "x", "-m", "sim/one", "-m", "sim/two", "--suite", ".", "--judge", "sim/left"];
+    let rounds = |more: &[&str]| {
+        let output = dir.run(&[&fixed[..], more].concat());
+        let round = |line: &&str| line.starts_with("judge sim/left: round ");
+        let lines: Vec<String> = output.stderr.lines().filter(round).map(str::to_owned).collect();
+        let json = dir.run(&[&fixed[..], more, &["--json"]].concat());
+        let ballots = json.events().pop().unwrap()["verdict"]["ballots"].as_array().unwrap().len();
+        (lines.len(), lines.last().cloned().unwrap(), ballots)
+    };
+    assert_eq!(rounds(&[]), (3, "judge sim/left: round 3 of 3".to_owned(), 6));
+    assert_eq!(rounds(&["--judge-rounds", "1"]), (1, "judge sim/left: round 1 of 1".to_owned(), 2));
+    assert_eq!(rounds(&["--judge-orders", "1"]), (1, "judge sim/left: round 1 of 1".to_owned(), 1));
+}
+
+/// The answer of a single model is printed as it arrives: before the branch has ended.
+#[test]
+fn single_model_streams_its_answer() {
+    let dir = TestDir::with_suite("[sim.long]\ndefault = \"one two three four five six\"\n");
+    let merged = |more: &[&str]| {
+        let file = std::fs::File::create(dir.path().join("output")).unwrap();
+        let mut command = dir.command(&[&["race", "x", "--suite", "."], more].concat());
+        let both = command.stdout(file.try_clone().unwrap()).stderr(file);
+        assert!(both.status().unwrap().success());
+        std::fs::read_to_string(dir.path().join("output")).unwrap()
+    };
+    let answer = "one two three four five six\n";
+    let output = merged(&["-m", "sim/long"]);
+    let (first, rest) = output.split_at(answer.len());
+    assert_eq!(first, answer);
+    assert!(rest.starts_with("sim/long: done · ") && rest.lines().count() == 1, "{output}");
+    let whole = merged(&["-m", "sim/long", "--show", "all"]);
+    assert!(whole.starts_with("sim/long: done · ") && whole.ends_with(answer), "{whole}");
+    let two = merged(&["-m", "sim/long", "-m", "sim/long", "--strategy", "first"]);
+    assert!(two.ends_with(answer) && two.matches(answer).count() == 1, "{two}");
 }

@@ -1,10 +1,11 @@
 //! Progress of a race on standard error: one bar per branch or judge on a terminal, lines elsewhere.
 
+use super::answer_stream::AnswerStream;
 use super::render::{RaceRenderer, loop_end};
 use crate::printer::Printer;
 use crate::progress::ProgressPrinter;
 use bakeoff_agent::{AgentEvent, EventReceiver, LoopId, LoopStatus};
-use bakeoff_core::one_line;
+use bakeoff_core::{Message, one_line};
 use bakeoff_llm::Delta;
 use chrono::{DateTime, Utc};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -24,6 +25,8 @@ pub(super) struct RaceDisplay<'a> {
     printer: &'a Printer,
     bars: Option<MultiProgress>,
     loops: HashMap<LoopId, ActiveLoop>,
+    /// Set if the answer is printed as it arrives.
+    stream: Option<AnswerStream>,
 }
 
 /// A branch or judge that is running.
@@ -36,11 +39,17 @@ struct ActiveLoop {
 }
 
 impl<'a> RaceDisplay<'a> {
-    pub(super) fn new(renderer: &'a RaceRenderer, printer: &'a Printer) -> RaceDisplay<'a> {
+    /// With `streams`, the answer of the only branch is printed as it arrives.
+    pub(super) fn new(
+        renderer: &'a RaceRenderer,
+        printer: &'a Printer,
+        streams: bool,
+    ) -> RaceDisplay<'a> {
         let has_bars = std::io::stderr().is_terminal() && printer.shows_progress();
         let bars = has_bars
             .then(|| MultiProgress::with_draw_target(ProgressDrawTarget::stderr_with_hz(8)));
-        RaceDisplay { renderer, printer, bars, loops: HashMap::new() }
+        let stream = streams.then(AnswerStream::default);
+        RaceDisplay { renderer, printer, bars, loops: HashMap::new(), stream }
     }
 
     /// Returns a printer that keeps the bars intact.
@@ -53,9 +62,33 @@ impl<'a> RaceDisplay<'a> {
         while let Some(event) = events.recv().await {
             self.printer.agent_event(&event);
             if !self.printer.is_json() {
+                self.stream(&event);
                 self.update(&event);
             }
         }
+    }
+
+    fn stream(&mut self, event: &AgentEvent) {
+        let Some(stream) = &mut self.stream else { return };
+        let text = match event {
+            AgentEvent::MessageUpdate { delta: Delta::Text(text), loop_id } => {
+                // A bar on the same terminal would overwrite the answer.
+                let active = self.loops.get_mut(loop_id);
+                if let Some(bar) = active.and_then(|active| active.bar.take()) {
+                    bar.finish_and_clear();
+                }
+                stream.push(text)
+            }
+            AgentEvent::Retry { .. } => return stream.restart(),
+            AgentEvent::Lagged { .. } => return stream.skip(),
+            AgentEvent::MessageEnd { message, .. } => match &**message {
+                Message::Assistant { .. } => stream.complete(&message.text()),
+                _ => return,
+            },
+            AgentEvent::MessageAborted { .. } => stream.abort(),
+            _ => return,
+        };
+        self.printer.answer_piece(&text);
     }
 
     fn update(&mut self, event: &AgentEvent) {
@@ -104,6 +137,12 @@ impl<'a> RaceDisplay<'a> {
             AgentEvent::ToolExecutionStart { loop_id, call } => {
                 if let Some(active) = self.loops.get(loop_id) {
                     active.set_status(&format!("running {}", call.name));
+                }
+            }
+            AgentEvent::JudgeRound { loop_ids, round, max_rounds } => {
+                if let Some(loop_id) = loop_ids.first() {
+                    let name = self.renderer.name(loop_id);
+                    self.print(&format!("{name}: round {round} of {max_rounds}"));
                 }
             }
             AgentEvent::ProgressMessage { loop_id, text } => {

@@ -1,9 +1,13 @@
 //! `bakeoff race`: sends a prompt to several models and chooses the best answer.
 
+mod answer_stream;
+mod branches;
 mod display;
 mod render;
+mod rules;
 mod setup;
 mod strategy;
+mod tools;
 
 use crate::arguments::{AnswerScope, RaceArguments};
 use crate::client::{ClientOptions, ModelClient};
@@ -16,17 +20,21 @@ use crate::resume_command::hint_at_race;
 use crate::settings;
 use crate::shutdown::{Shutdown, block_on};
 use bakeoff_agent::{AgentContext, AgentMessage, event_channel};
-use bakeoff_core::ExitCode;
+use bakeoff_core::{ExitCode, Message};
 use bakeoff_race::{
     ParallelLoopResult, Race, RaceError, RecordedSession, SessionError, SessionFile,
     UnfinishedRace, VerdictKind,
 };
+use branches::RaceParts;
 use display::RaceDisplay;
 use render::RaceRenderer;
-use setup::{RaceParts, RaceSetup};
+use setup::RaceSetup;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+use tools::BranchTools;
 
 /// Capacity of the event channel. When it is full, pieces of streamed answers are dropped.
 const EVENT_CAPACITY: usize = 1024;
@@ -43,10 +51,12 @@ pub(super) fn run(arguments: RaceArguments, printer: &Printer) -> Result<Outcome
     block_on(printer, async |shutdown| prepared.run(&shutdown, printer).await)
 }
 
-/// A race that can start.
+/// A race whose tools have not been started.
 struct PreparedRace {
-    race: Race,
+    input: RaceInput,
     session: Option<SessionFile>,
+    /// Path of the session, which is created with the race if it is missing.
+    path: Option<PathBuf>,
     context: AgentContext,
     setup: RaceSetup,
     parts: RaceParts,
@@ -56,6 +66,26 @@ struct PreparedRace {
     scope: AnswerScope,
     /// Arguments of the command that resumes the race if it is interrupted; `None` without a session.
     resume: Option<Vec<String>>,
+}
+
+/// What the branches answer.
+enum RaceInput {
+    Prompt(String),
+    /// The interrupted race, which is resumed.
+    Unfinished(UnfinishedRace),
+}
+
+impl RaceInput {
+    /// Returns the text of the prompt.
+    fn prompt(&self) -> String {
+        match self {
+            RaceInput::Prompt(prompt) => prompt.clone(),
+            RaceInput::Unfinished(race) => {
+                let messages = race.prompts.iter().filter_map(AgentMessage::as_llm);
+                messages.map(Message::text).collect::<Vec<_>>().join("\n")
+            }
+        }
+    }
 }
 
 /// Prepares a race; `None` if the command only discards an interrupted one.
@@ -87,7 +117,7 @@ fn prepare(
     let interrupted = interrupted_race(recorded.as_mut(), prompt.as_deref())?;
     let setup = match &interrupted {
         Some(unfinished) => {
-            setup::check_unchanged(&arguments)?;
+            rules::check_unchanged(&arguments)?;
             RaceSetup::recorded(&unfinished.settings, arguments.suite.as_deref())?
         }
         None => {
@@ -105,6 +135,15 @@ fn prepare(
             RaceSetup::new(&arguments, earlier)?
         }
     };
+    let input = match (interrupted, prompt) {
+        (Some(unfinished), _) => RaceInput::Unfinished(unfinished),
+        (None, Some(prompt)) => RaceInput::Prompt(prompt),
+        (None, None) => {
+            return Err(UsageError::new("no prompt given")
+                .hint("`bakeoff race \"…\"`; `-` reads it from standard input")
+                .into());
+        }
+    };
     let resolver = ModelResolver::new(setup.suite.as_deref())?;
     let participants = setup.resolve(&resolver)?;
     if arguments.max_cost.is_some() {
@@ -118,36 +157,15 @@ fn prepare(
     };
     let environment = resolver.defined.env_file.variables().collect();
     let client = ModelClient::new(participants.all(), resolver.defined, options, printer);
-    let redactor = &client.redactor;
-    printer.redact(redactor.clone());
-    let parts = setup.parts(&client.client, participants, environment)?;
+    printer.redact(client.redactor.clone());
+    let parts = setup.parts(&client.client, participants, &input.prompt(), environment)?;
     let context = context(recorded, arguments.system.take())?;
-    let (configs, strategy) = (parts.configs.clone(), Arc::clone(&parts.strategy));
-    let race = match (interrupted, prompt) {
-        (Some(unfinished), _) => Race::resume(unfinished, context.clone(), configs, strategy),
-        (None, Some(prompt)) => {
-            Race::new(vec![AgentMessage::user(prompt)], context.clone(), configs, strategy)
-        }
-        (None, None) => {
-            return Err(UsageError::new("no prompt given")
-                .hint("`bakeoff race \"…\"`; `-` reads it from standard input")
-                .into());
-        }
-    };
-    let race = race.map_err(|error| UsageError::new(chain(&error)))?;
-    match (&mut session, &path) {
-        (Some(session), _) => session.set_redactor(redactor.clone()),
-        (None, Some(path)) => {
-            let created = SessionFile::create(path, &context, redactor.clone());
-            session = Some(created.map_err(session_error)?);
-        }
-        (None, None) => {}
-    }
     let scope = arguments.show;
     let resume = resume_arguments(&arguments);
     Ok(Some(PreparedRace {
-        race,
+        input,
         session,
+        path,
         context,
         setup,
         parts,
@@ -253,10 +271,55 @@ fn session_error(error: SessionError) -> CliError {
 }
 
 impl PreparedRace {
-    async fn run(self, shutdown: &Shutdown, printer: &Printer) -> Result<Outcome, CliError> {
+    async fn run(mut self, shutdown: &Shutdown, printer: &Printer) -> Result<Outcome, CliError> {
+        let stop = shutdown.cancel_token();
+        let tools = self.start_tools(&stop).await?;
+        let result = self.run_with_tools(shutdown, printer).await;
+        close_all(tools).await;
+        result
+    }
+
+    /// Starts the tools of all branches and adds them to the configs.
+    async fn start_tools(
+        &mut self,
+        stop: &CancellationToken,
+    ) -> Result<Vec<BranchTools>, CliError> {
+        let mut started = Vec::new();
+        for (index, settings) in self.parts.tools.iter().enumerate() {
+            let Some(settings) = settings else { continue };
+            let result = tokio::select! {
+                biased;
+                () = stop.cancelled() => Err(CliError::Aborted),
+                result = BranchTools::start(settings) => result.map_err(|message| {
+                    let name = self.parts.names.get(index).map_or("", String::as_str);
+                    CliError::from(UsageError::new(format!("{name}: {message}")))
+                }),
+            };
+            match result {
+                Ok(branch) => {
+                    if let Some(config) = self.parts.configs.get_mut(index) {
+                        config.tools = Some(branch.tools.clone());
+                    }
+                    started.push(branch);
+                }
+                Err(error) => {
+                    close_all(started).await;
+                    return Err(error);
+                }
+            }
+        }
+        Ok(started)
+    }
+
+    async fn run_with_tools(
+        self,
+        shutdown: &Shutdown,
+        printer: &Printer,
+    ) -> Result<Outcome, CliError> {
         let PreparedRace {
-            race,
-            mut session,
+            input,
+            session,
+            path,
             context,
             setup,
             parts,
@@ -265,6 +328,26 @@ impl PreparedRace {
             scope,
             resume,
         } = self;
+        let (base, configs) = (context.clone(), parts.configs.clone());
+        let strategy = Arc::clone(&parts.strategy);
+        let race = match input {
+            RaceInput::Unfinished(unfinished) => Race::resume(unfinished, base, configs, strategy),
+            RaceInput::Prompt(prompt) => {
+                Race::new(vec![AgentMessage::user(prompt)], base, configs, strategy)
+            }
+        };
+        let race = race.map_err(|error| UsageError::new(chain(&error)))?;
+        let redactor = client.redactor.clone();
+        let mut session = match (session, path) {
+            (Some(mut session), _) => {
+                session.set_redactor(redactor);
+                Some(session)
+            }
+            (None, Some(path)) => {
+                Some(SessionFile::create(&path, &context, redactor).map_err(session_error)?)
+            }
+            (None, None) => None,
+        };
         let mut write_error = None;
         if let Some(session) = &mut session {
             let cleared =
@@ -281,7 +364,10 @@ impl PreparedRace {
                 write_error.get_or_insert(error);
             }
         };
-        let display = RaceDisplay::new(&renderer, printer);
+        // Texts before a tool call are no part of the answer.
+        let streams =
+            matches!(parts.tools[..], [None]) && scope == AnswerScope::Winner && !race.is_resumed();
+        let display = RaceDisplay::new(&renderer, printer, streams);
         shutdown.print_with(display.printer());
         let stop = shutdown.cancel_token();
         let (result, ()) = tokio::join!(race.run(tx, stop, &mut on_end), display.listen(events));
@@ -293,6 +379,7 @@ impl PreparedRace {
             }
         };
         let code = exit_code(&result);
+        let scope = if streams { None } else { Some(scope) };
         print_result(&renderer, &result, scope, resume.as_deref(), printer);
         let outcome = Outcome::new(code).with_fields(renderer.to_json(&result));
         written.map_err(|error| CliError::Internal {
@@ -303,6 +390,11 @@ impl PreparedRace {
         client.save_history();
         Ok(outcome)
     }
+}
+
+async fn close_all(tools: Vec<BranchTools>) {
+    let closing: JoinSet<()> = tools.into_iter().map(BranchTools::close).collect();
+    closing.join_all().await;
 }
 
 fn exit_code(result: &Result<ParallelLoopResult, RaceError>) -> ExitCode {
@@ -322,17 +414,19 @@ fn exit_code(result: &Result<ParallelLoopResult, RaceError>) -> ExitCode {
     }
 }
 
+/// Prints the result, with the answers in this scope; none if the answer was printed as it arrived.
 fn print_result(
     renderer: &RaceRenderer,
     result: &Result<ParallelLoopResult, RaceError>,
-    scope: AnswerScope,
+    scope: Option<AnswerScope>,
     resume: Option<&[String]>,
     printer: &Printer,
 ) {
     match result {
         Ok(result) => {
             renderer.verdict(result).iter().for_each(|line| printer.message(line));
-            renderer.answers(result, scope).iter().for_each(|line| printer.answer(line));
+            let answers = scope.map(|scope| renderer.answers(result, scope)).unwrap_or_default();
+            answers.iter().for_each(|line| printer.answer(line));
         }
         Err(RaceError::Cancelled { .. }) => {
             printer.message("interrupted");
@@ -345,13 +439,13 @@ fn print_result(
                 RaceError::NoneAcceptable { .. } if exit_code(result) == ExitCode::Inconclusive => {
                     Some("check the verifier; `--show all` prints all answers")
                 }
-                RaceError::NoneAcceptable { .. } if scope != AnswerScope::All => {
+                RaceError::NoneAcceptable { .. } if scope != Some(AnswerScope::All) => {
                     Some("`--show all` prints all answers")
                 }
                 _ => None,
             };
             printer.error(renderer.failure(error), hint);
-            if scope == AnswerScope::All {
+            if scope == Some(AnswerScope::All) {
                 let answers = renderer.all_answers(error.outcomes(), None);
                 answers.iter().for_each(|line| printer.answer(line));
             }

@@ -1,6 +1,6 @@
 //! Text and JSON of a race.
 
-use super::setup::RaceParts;
+use super::branches::RaceParts;
 use crate::arguments::AnswerScope;
 use crate::printer::chain;
 use bakeoff_agent::{LoopId, LoopStatus};

@@ -1,19 +1,22 @@
 //! Construction of the evaluation strategy.
 
-use super::setup::{RaceSetup, no_judge};
+use super::rules::no_judge;
+use super::setup::RaceSetup;
+use super::tools::shell;
 use crate::arguments::StrategyName;
 use crate::error::UsageError;
 use bakeoff_agent::AgentLoopConfig;
 use bakeoff_check::{Check, CheckKind};
 use bakeoff_race::{
     CheapestEvaluation, ElaborateEvaluation, EvaluationStrategy, Extraction, FastestEvaluation,
-    LlmJudgeEvaluation, MajorityEvaluation, PairwiseEvaluation, PanelEvaluation,
+    LlmJudgeEvaluation, MajorityEvaluation, Orders, PairwiseEvaluation, PanelEvaluation,
     PickFirstEvaluation, ProgramVerifier, TokenEfficientEvaluation, TransparentEvaluation,
     VerifierEvaluation, Verify,
 };
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::Arc;
 
 impl RaceSetup {
@@ -27,12 +30,16 @@ impl RaceSetup {
             .map(|config| {
                 let mut judge = LlmJudgeEvaluation::new(config);
                 judge.system_prompt.clone_from(&self.judge_prompt);
+                judge.rounds = self.judge_rounds.unwrap_or(judge.rounds);
+                if self.judge_orders == Some(1) {
+                    judge.orders = Orders::AsGiven;
+                }
                 judge
             })
             .collect();
         Ok(match self.strategy {
             StrategyName::Judge => Arc::new(judges.pop().ok_or_else(no_judge)?),
-            StrategyName::Panel => Arc::new(PanelEvaluation::new(judges)),
+            StrategyName::Panel => Arc::new(self.panel(judges)),
             StrategyName::Pairwise => {
                 Arc::new(PairwiseEvaluation { judge: judges.pop().ok_or_else(no_judge)? })
             }
@@ -45,6 +52,14 @@ impl RaceSetup {
             StrategyName::First => Arc::new(PickFirstEvaluation),
             StrategyName::Transparent => Arc::new(TransparentEvaluation),
         })
+    }
+
+    fn panel(&self, judges: Vec<LlmJudgeEvaluation>) -> PanelEvaluation {
+        let panel = PanelEvaluation::new(judges);
+        match self.quorum {
+            Some(quorum) => panel.quorum(quorum.into()),
+            None => panel,
+        }
     }
 
     fn extraction(&self) -> Result<Extraction, UsageError> {
@@ -76,24 +91,17 @@ impl RaceSetup {
                 })
             }
             (None, command) => {
-                let program = ProgramVerifier::new(self.shell(command.as_deref()));
-                Arc::new(program.environment(environment))
+                let folder = self.folder.as_deref().unwrap_or(Path::new("."));
+                let command = shell(folder, command.as_deref().unwrap_or_default());
+                Arc::new(ProgramVerifier::new(command).environment(environment))
             }
         };
         let verifier = VerifierEvaluation::new(verifier);
         Ok(match judges.len() {
             0 => verifier,
             1 => verifier.among(Arc::new(judges.remove(0))),
-            _ => verifier.among(Arc::new(PanelEvaluation::new(judges))),
+            _ => verifier.among(Arc::new(self.panel(judges))),
         })
-    }
-
-    /// Returns the arguments that run a shell command in the folder of its flag.
-    fn shell(&self, command: Option<&str>) -> [OsString; 6] {
-        let folder = self.folder.clone().unwrap_or_else(|| ".".into());
-        let script = "cd -- \"$1\" && eval \"$2\"";
-        let command = command.unwrap_or_default();
-        ["sh".into(), "-c".into(), script.into(), "verify".into(), folder.into(), command.into()]
     }
 }
 
