@@ -240,3 +240,8 @@ pub use serde_json::{Value, json};
 /// The asynchronous runtime of this crate.
 pub use tokio;
 pub use tokio_util::sync::CancellationToken;
+
+/// The example of the page about races.
+#[cfg(all(doctest, feature = "race"))]
+#[doc = include_str!("../../../docs/race.md")]
+struct RacePage;

@@ -117,7 +117,7 @@ pub(super) struct Participants {
 /// The model of a branch, and its target.
 enum BranchModel {
     Model(Model),
-    Target(Arc<Target>, ModelTarget),
+    Target(Arc<Target>, Box<ModelTarget>),
 }
 
 impl BranchModel {
@@ -239,9 +239,7 @@ fn resolve_targets(suite: &Path, names: &[String]) -> Result<Vec<BranchModel>, C
     let targets: Vec<Arc<Target>> = targets.into_iter().map(Arc::new).collect();
     let find = |name: &String| targets.iter().find(|target| target.name == name.as_str());
     let branch = |target: &Arc<Target>| match &target.kind {
-        TargetKind::Model(model) => {
-            Some(BranchModel::Target(Arc::clone(target), (**model).clone()))
-        }
+        TargetKind::Model(model) => Some(BranchModel::Target(Arc::clone(target), model.clone())),
         // The reader has rejected other targets.
         _ => None,
     };
