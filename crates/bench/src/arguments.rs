@@ -188,6 +188,13 @@ pub(crate) struct SelectArguments {
     /// Recorded matrix of combinations and datapoints, as JSON; repeatable
     #[arg(long = "matrix", value_name = "FILE")]
     pub(crate) matrices: Vec<PathBuf>,
+    /// Recorded matrix of which random parts are measured: 9 to 20 neighbours in the ranking, 100 to 300 datapoints;
+    /// repeatable
+    #[arg(long = "parts-of", value_name = "FILE")]
+    pub(crate) parts_of: Vec<PathBuf>,
+    /// Number of parts of each
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    pub(crate) parts: u64,
     /// Generated matrices whose name contains NAME; `all` or `none`
     #[arg(long, value_name = "NAME", default_value = "all")]
     pub(crate) generated: String,
@@ -200,6 +207,9 @@ pub(crate) struct SelectArguments {
     /// Number of orders of the datapoints
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=100_000))]
     pub(crate) seeds: u64,
+    /// First seed of orders, parts and generated matrices; another one gives data that differ from all figures in the docs
+    #[arg(long, value_name = "S", default_value_t = 0, value_parser = clap::value_parser!(u64).range(..=100_000))]
+    pub(crate) seed: u64,
     /// Confidence for auto and strict
     #[arg(long, value_name = "SHARE", default_value_t = 0.95)]
     pub(crate) confidence: f64,

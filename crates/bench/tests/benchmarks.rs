@@ -243,6 +243,27 @@ fn select_measures_every_selector_on_every_matrix() {
 }
 
 #[test]
+fn select_states_whether_the_goals_are_met() {
+    let folder = TestFolder::new().write("tiny.json", &MATRIX.replace("null", "1"));
+    let selectors = ["--selector", "auto", "--selector", "arm_elimination"];
+    let arguments = ["select", "--parts-of", "tiny.json", "--parts", "2", "--seeds", "10"];
+    let output = folder.run(&[&arguments[..], &selectors, &["--generated", "additive 9"]].concat());
+    assert_eq!(output.code, 0, "{}", output.report());
+    for text in [
+        "tiny part: 2 matrices, the first with 2 combinations × 3 datapoints",
+        "Goals of auto at a confidence of 0.95",
+        "mean find rate of the groups: 1.000; goal: at least 0.95: met",
+        "mean cost of recorded groups: 1.00 of arm_elimination; goal: at most 1: met",
+    ] {
+        assert!(output.stdout.contains(text), "{text}: {}", output.stdout);
+    }
+    // Without the selector that has goals, there is no such table.
+    let output = folder.run(&[&arguments[..], &selectors[2..], &["--generated", "none"]].concat());
+    assert_eq!(output.code, 0, "{}", output.report());
+    assert!(!output.stdout.contains("Goals"), "{}", output.stdout);
+}
+
+#[test]
 fn invalid_matrices_are_usage_errors() {
     for (text, message) in [
         ("[1]", "not a matrix"),

@@ -3,7 +3,8 @@
 use crate::arguments::SelectArguments;
 use crate::printer::{Printer, chain};
 use bakeoff_bench::select::{
-    KINDS, LARGE_SPACE, Matrix, REFERENCE, SelectConfig, SelectRow, generate, select, totals,
+    GOALS_OF, Goals, KINDS, LARGE_SPACE, MAX_COST, MAX_OVERCLAIM, MAX_SINGLE_OVERCLAIM, Matrix,
+    MatrixGroup, REFERENCE, SIGNIFICANCE, SelectConfig, SelectRow, generate, goals, select, totals,
 };
 use bakeoff_core::ExitCode;
 use bakeoff_select::SELECTOR_NAMES;
@@ -14,21 +15,31 @@ use std::path::Path;
 const DATAPOINTS: usize = 200;
 
 pub(crate) fn run(arguments: &SelectArguments, printer: &Printer) -> ExitCode {
-    let mut matrices = Vec::new();
+    let mut groups = Vec::new();
     for path in &arguments.matrices {
         match read(path) {
-            Ok(matrix) => matrices.push(vec![matrix]),
+            Ok(matrix) => groups.push(MatrixGroup { is_recorded: true, matrices: vec![matrix] }),
             Err(message) => return printer.usage_error(&message, Some(MATRIX_HINT)),
         }
     }
-    matrices.extend(generated(&arguments.generated, arguments.instances));
-    if matrices.is_empty() {
+    for path in &arguments.parts_of {
+        let parts = read(path).and_then(|matrix| {
+            let part = |seed| matrix.part(seed).map_err(|error| error.to_string());
+            (arguments.seed..arguments.seed + arguments.parts).map(part).collect()
+        });
+        match parts {
+            Ok(matrices) => groups.push(MatrixGroup { is_recorded: true, matrices }),
+            Err(message) => return printer.usage_error(&message, Some(MATRIX_HINT)),
+        }
+    }
+    groups.extend(generated(&arguments.generated, arguments.seed, arguments.instances));
+    if groups.is_empty() {
         let kinds: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
         let hint = format!("generated matrices: {}", kinds.join(", "));
         return printer.usage_error("no matrix to measure on", Some(&hint));
     }
     let config = SelectConfig {
-        matrices,
+        groups,
         selectors: match arguments.selectors.is_empty() {
             // `lm_proposal` needs a model.
             true => (SELECTOR_NAMES.iter().filter(|name| **name != "lm_proposal"))
@@ -36,7 +47,7 @@ pub(crate) fn run(arguments: &SelectArguments, printer: &Printer) -> ExitCode {
                 .collect(),
             false => arguments.selectors.clone(),
         },
-        seeds: arguments.seeds,
+        seeds: arguments.seed..arguments.seed + arguments.seeds,
         confidence: arguments.confidence,
     };
     let mut last = String::new();
@@ -52,8 +63,13 @@ pub(crate) fn run(arguments: &SelectArguments, printer: &Printer) -> ExitCode {
         printer.data(as_line(row));
     };
     match select(&config, &mut print_row) {
-        Ok(rows) if !arguments.json => summary(&rows).iter().for_each(|line| printer.data(line)),
-        Ok(_) => {}
+        Ok(_) if arguments.json => {}
+        Ok(rows) => {
+            summary(&rows).iter().for_each(|line| printer.data(line));
+            let goals = goals(&rows, arguments.confidence);
+            let lines = goals.map(|goals| goals_table(&goals, arguments.confidence));
+            lines.iter().flatten().for_each(|line| printer.data(line));
+        }
         Err(error) => {
             let hint = "`bakeoff-bench select --help` lists the selectors";
             return printer.usage_error(&error.to_string(), Some(hint));
@@ -71,13 +87,15 @@ fn read(path: &Path) -> Result<Matrix, String> {
     Matrix::parse(&text).map_err(|error| format!("{}: {}", path.display(), chain(&error)))
 }
 
-/// Returns the generated matrices by kind; each has its own seed.
-fn generated(filter: &str, instances: u64) -> Vec<Vec<Matrix>> {
+/// Returns the generated matrices by kind; each has its own seed, counted from `first`.
+fn generated(filter: &str, first: u64, instances: u64) -> Vec<MatrixGroup> {
     let kinds = KINDS.iter().enumerate();
     let kinds = kinds.filter(|(_, kind)| filter == "all" || kind.name.contains(filter));
     let make = |(number, kind)| {
         let seed = |instance| 1_000_000 * (number as u64 + 1) + instance;
-        (0..instances).filter_map(|one| generate(kind, DATAPOINTS, seed(one)).ok()).collect()
+        let instances = first..first + instances;
+        let matrices = instances.filter_map(|one| generate(kind, DATAPOINTS, seed(one)).ok());
+        MatrixGroup { is_recorded: false, matrices: matrices.collect() }
     };
     kinds.map(make).collect()
 }
@@ -88,7 +106,10 @@ fn heading(row: &SelectRow) -> Vec<String> {
         format!(
             "{}: {}{} combinations × {} datapoints; lower bound of the cost: {:.3} of brute force",
             row.matrix,
-            if row.matrices > 1 { format!("{} matrices, ", row.matrices) } else { String::new() },
+            match row.matrices.len() {
+                1 => String::new(),
+                count => format!("{count} matrices, the first with "),
+            },
             row.combos,
             row.datapoints,
             row.bound
@@ -120,7 +141,7 @@ fn as_line(row: &SelectRow) -> String {
         "{:<16} {:>5.2} {:>6.2} {:>7.4} {:>7.0} {:>6.3} {:>6.3} {:>6} {:>8} {:>8} {:>8.1}",
         row.selector,
         figures.find_rate,
-        row.lowest,
+        row.lowest(),
         figures.regret,
         figures.cells,
         figures.cells_share,
@@ -143,8 +164,9 @@ fn as_json(row: &SelectRow) -> serde_json::Value {
         "cells_share": figures.cells_share,
         "cost_share": figures.cost_share,
         "seeds": figures.seeds,
-        "matrices": row.matrices,
-        "lowest_find_rate": row.lowest,
+        "matrices": row.matrices.len(),
+        "is_recorded": row.is_recorded,
+        "lowest_find_rate": row.lowest(),
         "combos": row.combos,
         "datapoints": row.datapoints,
         "lower_bound": row.bound,
@@ -184,6 +206,76 @@ fn summary(rows: &[SelectRow]) -> Vec<String> {
             ratio(total.of_reference_large),
             total.of_bound,
             total.lowest.1,
+        )
+    }));
+    lines
+}
+
+/// Returns the figures that have goals; groups that miss one are marked.
+fn goals_table(goals: &Goals, confidence: f64) -> Vec<String> {
+    let line = |group: &str, cells: [&str; 9]| {
+        let [matrices, claimed, found, over, worst, lowest, p, cost, missed] = cells;
+        format!(
+            "{group:<24} {matrices:>8} {claimed:>7} {found:>5} {over:>6} {worst:>6} {lowest:>6} {p:>6} {cost:>5}  {missed}"
+        )
+    };
+    let goal = |limit: f64| format!("≤{limit:.2}");
+    let mut lines = vec![
+        String::new(),
+        format!("Goals of {GOALS_OF} at a confidence of {confidence}"),
+        "  over    claimed confidence minus find rate".to_owned(),
+        "  worst   the same on the worst single matrix".to_owned(),
+        "  lowest  lowest find rate of a single matrix".to_owned(),
+        format!(
+            "  p       exact binomial test that no matrix has a find rate below {:.2}; the lowest of all matrices",
+            confidence - MAX_OVERCLAIM
+        ),
+        format!("  cost    relative to the larger of the cost of {REFERENCE} and the lower bound"),
+        line(
+            "group",
+            ["matrices", "claimed", "found", "over", "worst", "lowest", "p", "cost", "missed"],
+        ),
+        line(
+            "goal",
+            [
+                "",
+                "",
+                "",
+                &goal(MAX_OVERCLAIM),
+                &goal(MAX_SINGLE_OVERCLAIM),
+                "",
+                &format!("≥{SIGNIFICANCE}"),
+                &goal(MAX_COST),
+                "",
+            ],
+        ),
+    ];
+    lines.extend(goals.groups.iter().map(|group| {
+        line(
+            &group.group,
+            [
+                &group.matrices.to_string(),
+                &format!("{:.3}", group.claimed),
+                &format!("{:.3}", group.found),
+                &format!("{:+.3}", group.overclaim()),
+                &format!("{:+.3}", group.single_overclaim),
+                &format!("{:.2}", group.lowest),
+                &format!("{:.3}", group.p_value),
+                &group.cost.map_or(String::new(), |cost| format!("{cost:.2}")),
+                &group.missed().join(", "),
+            ],
+        )
+    }));
+    let verdict = |is_met: bool| if is_met { "met" } else { "missed" };
+    lines.push(format!(
+        "mean find rate of the groups: {:.3}; goal: at least {confidence}: {}",
+        goals.found,
+        verdict(goals.found >= confidence)
+    ));
+    lines.extend(goals.recorded_cost.map(|cost| {
+        let verdict = verdict(cost <= 1.0);
+        format!(
+            "mean cost of recorded groups: {cost:.2} of {REFERENCE}; goal: at most 1: {verdict}"
         )
     }));
     lines

@@ -4,6 +4,7 @@
 //! combinations, effects of the models in their roles, and independent noise. Binary scores are assigned by rank,
 //! so that the mean of a row equals its quality to within one datapoint.
 
+use super::chain::generate_chain;
 use super::matrix::Matrix;
 use bakeoff_core::NanoDollars;
 use bakeoff_select::{Observation, Role, Space, SpaceError};
@@ -39,6 +40,10 @@ pub struct MatrixKind {
     pub prices: f64,
     /// Share of errored cells.
     pub missing: f64,
+    /// Change of the logarithm of the noise of a combination when the logarithm of its price grows by one standard
+    /// deviation. The effect of the difficulty changes the other way, so that cheap and expensive combinations differ in
+    /// their correlation with others.
+    pub price_noise: f64,
 }
 
 /// Distribution of the qualities.
@@ -59,6 +64,10 @@ pub enum Quality {
     Needle,
     /// Effects with a ceiling; the best combinations lie within one or two percentage points below it.
     Crowded,
+    /// A chain in which each step must succeed.
+    Chain,
+    /// The most expensive combination is best by 0.02; below it, quality rises slowly with the price.
+    ExpensiveBest,
 }
 
 const BASE: MatrixKind = MatrixKind {
@@ -74,10 +83,13 @@ const BASE: MatrixKind = MatrixKind {
     loading: 0.0,
     prices: 0.5,
     missing: 0.0,
+    price_noise: 0.0,
 };
 
+const CHAIN: MatrixKind = MatrixKind { quality: Quality::Chain, noise: 0.6, centre: 1.5, ..BASE };
+
 /// Kinds of the benchmark.
-pub const KINDS: [MatrixKind; 24] = [
+pub const KINDS: [MatrixKind; 33] = [
     MatrixKind { name: "additive 9", roles: (2, 3), ..BASE },
     MatrixKind { name: "single role 9", roles: (1, 9), ..BASE },
     BASE,
@@ -119,6 +131,21 @@ pub const KINDS: [MatrixKind; 24] = [
         ..BASE
     },
     MatrixKind { name: "costly outliers 16", roles: (2, 4), prices: 1.5, ..BASE },
+    MatrixKind { name: "chain 64", roles: (3, 4), ..CHAIN },
+    MatrixKind { name: "chain 343", roles: (3, 7), ..CHAIN },
+    MatrixKind { name: "chain of four 81", roles: (4, 3), ..CHAIN },
+    MatrixKind { name: "chain of four 256", roles: (4, 4), prices: 1.0, ..CHAIN },
+    MatrixKind { name: "noisy when cheap 12", roles: (1, 12), price_noise: -0.6, ..BASE },
+    MatrixKind { name: "noisy when expensive 12", roles: (1, 12), price_noise: 0.6, ..BASE },
+    MatrixKind { name: "noisy when cheap 81", price_noise: -0.6, ..BASE },
+    MatrixKind { name: "expensive best 9", roles: (1, 9), quality: Quality::ExpensiveBest, ..BASE },
+    MatrixKind {
+        name: "expensive best 64",
+        roles: (2, 8),
+        quality: Quality::ExpensiveBest,
+        habits: 1.0,
+        ..BASE
+    },
 ];
 
 /// Generates a matrix.
@@ -128,6 +155,9 @@ pub const KINDS: [MatrixKind; 24] = [
 /// Fails if the kind has no roles, no candidates or no datapoints.
 pub fn generate(kind: &MatrixKind, datapoints: usize, seed: u64) -> Result<Matrix, SpaceError> {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
+    if kind.quality == Quality::Chain {
+        return generate_chain(kind, datapoints, &mut rng);
+    }
     let (roles, candidates) = kind.roles;
     let role = |role: usize| Role {
         name: format!("role{role}"),
@@ -152,6 +182,12 @@ pub fn generate(kind: &MatrixKind, datapoints: usize, seed: u64) -> Result<Matri
             logs.map(|pair| 0.001 * log(pair).exp()).collect()
         })
         .collect();
+    let price = |combo: usize| -> f64 {
+        let members = space.members(combo).iter().zip(&prices);
+        members.map(|(&member, prices)| prices[member as usize]).sum()
+    };
+    let log_prices: Vec<f64> = (0..space.combos()).map(|combo| price(combo).ln()).collect();
+    let (mean_log_price, log_price_deviation) = mean_and_deviation(&log_prices);
     let needle = rng.random_range(0..space.combos());
     let mut cells = Vec::with_capacity(space.combos());
     for combo in 0..space.combos() {
@@ -173,20 +209,29 @@ pub fn generate(kind: &MatrixKind, datapoints: usize, seed: u64) -> Result<Matri
             Quality::Tied => 0.7,
             Quality::Near => 0.68 + 0.02 * rng.random::<f64>(),
             Quality::Needle if combo == needle => 0.75,
-            Quality::Needle => 0.58 + 0.02 * own[combo],
+            Quality::Needle | Quality::Chain => 0.58 + 0.02 * own[combo],
+            Quality::ExpensiveBest => {
+                let dearer = log_prices.iter().filter(|price| **price > log_prices[combo]).count();
+                match dearer {
+                    0 => 0.8,
+                    rank => 0.78 - 0.1 * (rank - 1) as f64 / space.combos() as f64,
+                }
+            }
         };
-        let loading = (kind.loading * normal(&mut rng)).exp();
+        let price = price(combo);
+        let log_price = (log_prices[combo] - mean_log_price) / log_price_deviation;
+        let loading = (kind.loading * normal(&mut rng) - kind.price_noise * log_price).exp();
+        let noise_level = kind.noise * (kind.price_noise * log_price).exp();
         let latent: Vec<f64> = (0..datapoints)
             .map(|at| {
                 let habit: f64 =
                     members().map(|(role, member)| habits[role * candidates + member][at]).sum();
                 loading * difficulty[at]
                     + kind.habits * habit / (roles as f64).sqrt()
-                    + kind.noise * noise[combo][at]
+                    + noise_level * noise[combo][at]
             })
             .collect();
         let scores = if kind.graded { graded(&latent, quality) } else { ranked(&latent, quality) };
-        let price: f64 = members().map(|(role, member)| prices[role][member]).sum();
         let row = scores.into_iter().map(|score| {
             let score = (rng.random::<f64>() >= kind.missing).then_some(score);
             let usual = price * (0.5 * normal(&mut rng)).exp();
@@ -216,7 +261,13 @@ fn graded(latent: &[f64], quality: f64) -> Vec<f64> {
     latent.iter().map(|value| (quality + 0.25 * value / spread).clamp(0.0, 1.0)).collect()
 }
 
-fn normal(rng: &mut ChaCha8Rng) -> f64 {
+fn mean_and_deviation(values: &[f64]) -> (f64, f64) {
+    let mean = values.iter().sum::<f64>() / values.len() as f64;
+    let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (mean, (squares / values.len() as f64).sqrt().max(1e-9))
+}
+
+pub(super) fn normal(rng: &mut ChaCha8Rng) -> f64 {
     let (radius, angle): (f64, f64) = (1.0 - rng.random::<f64>(), rng.random());
     (-2.0 * radius.ln()).sqrt() * (TAU * angle).cos()
 }
@@ -232,7 +283,7 @@ mod tests {
 
     #[test]
     fn matrices_are_reproducible_and_match_their_kind() {
-        for kind in KINDS.iter().filter(|kind| kind.roles != (3, 8)) {
+        for kind in KINDS.iter().filter(|kind| kind.roles.0 < 3 || kind.roles.1 < 5) {
             let [one, again] = [1, 1].map(|seed| generate(kind, 60, seed).unwrap());
             assert_eq!(one.cells, again.cells, "{}", kind.name);
             let truth = one.truth();
@@ -242,8 +293,45 @@ mod tests {
             if kind.quality == Quality::Needle {
                 assert!(truth.iter().filter(|mean| **mean > 0.7).count() == 1);
             }
+            if kind.quality == Quality::ExpensiveBest {
+                let best = |values: &[f64]| {
+                    (0..values.len()).max_by(|&one, &other| values[one].total_cmp(&values[other]))
+                };
+                let sum = |row: &Vec<Observation>| row.iter().map(|cell| cell.latency).sum();
+                let prices: Vec<f64> = one.cells.iter().map(sum).collect();
+                assert_eq!(best(&truth), best(&prices), "{}", kind.name);
+            }
             let gaps = one.cells.iter().flatten().filter(|cell| cell.score.is_none()).count();
             assert_eq!(gaps > 0, kind.missing > 0.0, "{}", kind.name);
         }
+    }
+
+    /// Correlations of the cheapest and of the most expensive combination with the mean of all.
+    fn correlations(price_noise: f64) -> [f64; 2] {
+        let kind = MatrixKind { roles: (1, 30), graded: true, price_noise, ..BASE };
+        let matrix = generate(&kind, 400, 5).unwrap();
+        let scores = |row: &Vec<Observation>| -> Vec<f64> {
+            row.iter().map(|cell| cell.score.unwrap()).collect()
+        };
+        let rows: Vec<Vec<f64>> = matrix.cells.iter().map(scores).collect();
+        let mean = |at: usize| rows.iter().map(|row| row[at]).sum::<f64>() / rows.len() as f64;
+        let means: Vec<f64> = (0..400).map(mean).collect();
+        let mut by_price: Vec<usize> = (0..rows.len()).collect();
+        let price = |row: usize| matrix.cells[row][0].latency;
+        by_price.sort_by(|&one, &other| price(one).total_cmp(&price(other)));
+        [by_price[0], by_price[29]].map(|row| {
+            let [own, all] = [mean_and_deviation(&rows[row]), mean_and_deviation(&means)];
+            let pairs = rows[row].iter().zip(&means);
+            pairs.map(|(one, other)| (one - own.0) * (other - all.0)).sum::<f64>()
+                / (400.0 * own.1 * all.1)
+        })
+    }
+
+    #[test]
+    fn noise_tied_to_the_price_changes_the_correlation_with_others() {
+        let [cheap, expensive] = correlations(0.6);
+        assert!(cheap > expensive + 0.3, "{cheap} {expensive}");
+        let [cheap, expensive] = correlations(-0.6);
+        assert!(expensive > cheap + 0.3, "{cheap} {expensive}");
     }
 }

@@ -73,7 +73,7 @@ struct MatrixFile {
 }
 
 impl Matrix {
-    /// Parses a matrix; `null` means not recorded.
+    /// Parses a matrix; `null` means not recorded. Combinations are `role=model + role=model`, or names of models.
     ///
     /// # Errors
     ///
@@ -147,10 +147,14 @@ fn validate_table(
 fn parse_space(combos: &[String], datapoints: usize) -> Result<Space, MatrixError> {
     let mut roles: Vec<Role> = Vec::new();
     let mut members = Vec::new();
+    // Without roles, a combination is the name of a model.
+    let has_roles = combos.iter().any(|text| text.contains('='));
     for (row, text) in combos.iter().enumerate() {
         let invalid = || MatrixError::Combo { row, text: text.clone() };
-        let parts: Option<Vec<(&str, &str)>> =
-            text.split(" + ").map(|part| part.split_once('=')).collect();
+        let parts: Option<Vec<(&str, &str)>> = match has_roles {
+            true => text.split(" + ").map(|part| part.split_once('=')).collect(),
+            false => Some(vec![("model", text)]),
+        };
         let parts = parts.ok_or_else(invalid)?;
         if row == 0 {
             let role = |name: &str| Role { name: name.to_owned(), candidates: Vec::new() };

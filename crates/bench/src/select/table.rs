@@ -1,10 +1,12 @@
 //! Results of all selectors on all matrices.
 
 use super::bound::lower_bound;
+use super::goals::mean;
 use super::matrix::Matrix;
 use super::replay::{BuildSelector, EPSILON, ReplayFigures, replay};
 use crate::usage;
 use bakeoff_select::{OptionsError, SelectorOptions, Space, build_selector};
+use std::ops::Range;
 
 /// Selector whose cost is the reference.
 pub const REFERENCE: &str = "arm_elimination";
@@ -12,31 +14,40 @@ pub const REFERENCE: &str = "arm_elimination";
 /// Minimum number of combinations of a large search.
 pub const LARGE_SPACE: usize = 50;
 
+/// Matrices that are measured together; the group has the name of the first.
+#[derive(Debug)]
+pub struct MatrixGroup {
+    /// Whether the scores were recorded, not generated.
+    pub is_recorded: bool,
+    /// The matrices.
+    pub matrices: Vec<Matrix>,
+}
+
 /// Configuration of the select benchmark.
 #[derive(Debug)]
 pub struct SelectConfig {
-    /// Matrices by kind; a kind has the name of its first matrix.
-    pub matrices: Vec<Vec<Matrix>>,
+    /// Matrices by group.
+    pub groups: Vec<MatrixGroup>,
     /// Names of the selectors.
     pub selectors: Vec<String>,
-    /// Number of orders of the datapoints.
-    pub seeds: u64,
+    /// Seeds of the orders of the datapoints.
+    pub seeds: Range<u64>,
     /// Target confidence, for selectors that support one.
     pub confidence: f64,
 }
 
-/// Results of one selector on one kind of matrix.
+/// Results of one selector on one group of matrices.
 #[derive(Debug, Clone)]
 pub struct SelectRow {
     /// Name of the matrix or kind.
     pub matrix: String,
-    /// Number of matrices of the kind.
-    pub matrices: usize,
-    /// Lowest find rate among the matrices.
-    pub lowest: f64,
-    /// Number of combinations.
+    /// Whether the matrices were recorded.
+    pub is_recorded: bool,
+    /// Figures of each matrix.
+    pub matrices: Vec<ReplayFigures>,
+    /// Number of combinations of the first matrix.
     pub combos: usize,
-    /// Number of datapoints.
+    /// Number of datapoints of the first matrix.
     pub datapoints: usize,
     /// Lower bound of the cost as a share of the cost of all cells.
     pub bound: f64,
@@ -46,10 +57,17 @@ pub struct SelectRow {
     pub figures: ReplayFigures,
     /// Whether the selector reports a confidence.
     pub has_confidence: bool,
-    /// Cost share of the reference selector on this matrix; absent if it was not measured.
+    /// Cost share of the reference selector on this group; absent if it was not measured.
     pub reference: Option<f64>,
     /// Mean processor seconds per search.
     pub cpu_seconds: f64,
+}
+
+impl SelectRow {
+    /// Returns the lowest find rate among the matrices.
+    pub fn lowest(&self) -> f64 {
+        self.matrices.iter().map(|matrix| matrix.find_rate).fold(1.0, f64::min)
+    }
 }
 
 /// Runs the benchmark and calls `on_row` for each row. The reference selector runs first if it is among the
@@ -66,31 +84,34 @@ pub fn select(
     order.sort_by_key(|name| name.as_str() != REFERENCE);
     let mut rows = Vec::new();
     // Invalid selectors are reported before any output.
-    if let Some(first) = config.matrices.iter().flatten().next() {
+    if let Some(first) = config.groups.iter().flat_map(|group| &group.matrices).next() {
         for name in &order {
             build_selector(name, &first.space, &options(name, config.confidence, 0))?;
         }
     }
-    for kind in &config.matrices {
-        let Some(first) = kind.first() else { continue };
-        let bound = mean(kind.iter().map(|matrix| lower_bound(matrix, EPSILON))).unwrap_or(0.0);
+    for group in &config.groups {
+        let Some(first) = group.matrices.first() else { continue };
+        let bound =
+            mean(group.matrices.iter().map(|matrix| lower_bound(matrix, EPSILON))).unwrap_or(0.0);
         let mut reference = None;
         for name in &order {
             let build = |space: &Space, seed| {
                 build_selector(name, space, &options(name, config.confidence, seed))
             };
-            let parts = kind.iter().map(|matrix| measure(matrix, config.seeds, &build));
-            let parts = parts.collect::<Result<Vec<_>, _>>()?;
-            let cpu_seconds = mean(parts.iter().map(|(_, cpu)| *cpu)).unwrap_or(0.0);
-            let parts: Vec<ReplayFigures> = parts.into_iter().map(|(figures, _)| figures).collect();
-            let figures = ReplayFigures::mean(&parts);
+            let measured =
+                group.matrices.iter().map(|matrix| measure(matrix, &config.seeds, &build));
+            let measured = measured.collect::<Result<Vec<_>, _>>()?;
+            let cpu_seconds = mean(measured.iter().map(|(_, cpu)| *cpu)).unwrap_or(0.0);
+            let matrices: Vec<ReplayFigures> =
+                measured.into_iter().map(|(figures, _)| figures).collect();
+            let figures = ReplayFigures::mean(&matrices);
             if name.as_str() == REFERENCE {
                 reference = Some(figures.cost_share);
             }
             let row = SelectRow {
                 matrix: first.name.clone(),
-                matrices: kind.len(),
-                lowest: parts.iter().map(|part| part.find_rate).fold(1.0, f64::min),
+                is_recorded: group.is_recorded,
+                matrices,
                 combos: first.space.combos(),
                 datapoints: first.space.datapoints(),
                 bound,
@@ -124,22 +145,28 @@ fn has_confidence(name: &str) -> bool {
 /// Runs a selector over all seeds on all cores; returns its figures and the processor time per search.
 fn measure(
     matrix: &Matrix,
-    seeds: u64,
+    seeds: &Range<u64>,
     build: &BuildSelector<'_>,
 ) -> Result<(ReplayFigures, f64), OptionsError> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from) as u64;
     let before = usage::of_self().cpu;
+    let count = seeds.end - seeds.start;
+    let part = |thread: u64| {
+        let at = |thread: u64| seeds.start + count * thread / threads;
+        at(thread)..at(thread + 1)
+    };
     let parts: Vec<Result<ReplayFigures, OptionsError>> = std::thread::scope(|scope| {
-        let part = |thread: u64| seeds * thread / threads..seeds * (thread + 1) / threads;
         let parts: Vec<_> = (0..threads)
-            .map(|thread| scope.spawn(move || replay(matrix, build, part(thread))))
+            .map(part)
+            .map(|seeds| scope.spawn(move || replay(matrix, build, seeds)))
             .collect();
         let join = |part: std::thread::ScopedJoinHandle<'_, _>| {
             part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
         parts.into_iter().map(join).collect()
     });
-    let cpu = usage::of_self().cpu.saturating_sub(before).as_secs_f64() / seeds.max(1) as f64;
+    let cpu = usage::of_self().cpu.saturating_sub(before).as_secs_f64();
+    let cpu = cpu / count.max(1) as f64;
     let parts = parts.into_iter().collect::<Result<Vec<_>, _>>()?;
     Ok((ReplayFigures::mean(&parts), cpu))
 }
@@ -195,9 +222,4 @@ pub fn totals(rows: &[SelectRow]) -> Vec<SelectTotal> {
         })
     };
     names.into_iter().filter_map(total).collect()
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
-    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
-    (count > 0).then(|| sum / f64::from(count))
 }
