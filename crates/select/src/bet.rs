@@ -15,9 +15,10 @@ pub(crate) struct Bet {
     squares: f64,
     /// Logarithm of the wealth.
     log_wealth: f64,
+    /// Largest such logarithm so far; infinite once the opposite is impossible.
+    max_log_wealth: f64,
     /// Logarithm of the wealth that wins the bet.
     log_target: f64,
-    is_won: bool,
 }
 
 impl Bet {
@@ -28,8 +29,8 @@ impl Bet {
             sum: 0.0,
             squares: 0.0,
             log_wealth: 0.0,
+            max_log_wealth: 0.0,
             log_target,
-            is_won: false,
         }
     }
 
@@ -38,7 +39,7 @@ impl Bet {
         // If the mean of all values is at least one half, the mean of the remaining ones is at least this.
         let mean = (self.total / 2.0 - self.sum) / (self.total - self.observed);
         if mean > 1.0 {
-            self.is_won = true;
+            self.max_log_wealth = f64::INFINITY;
         } else if mean > 0.0 {
             let middle = (self.sum + PRIOR_WEIGHT / 2.0) / (self.observed + PRIOR_WEIGHT);
             let variance =
@@ -52,10 +53,16 @@ impl Bet {
         self.observed += 1.0;
         self.sum += value;
         let is_certain = self.sum + (self.total - self.observed) < self.total / 2.0 - 1e-9;
-        self.is_won |= is_certain || self.log_wealth >= self.log_target;
+        let reached = if is_certain { f64::INFINITY } else { self.log_wealth };
+        self.max_log_wealth = self.max_log_wealth.max(reached);
     }
 
     pub(crate) fn is_won(&self) -> bool {
-        self.is_won
+        self.max_log_wealth >= self.log_target
+    }
+
+    /// Upper bound of the probability of so much wealth if the mean is at least one half (Ville's inequality).
+    pub(crate) fn error_probability(&self) -> f64 {
+        (-self.max_log_wealth).exp()
     }
 }

@@ -1,16 +1,45 @@
 //! Final choice of `auto`, its confidence, and the reason to stop.
 
 use super::Auto;
+use super::guard::Guard;
 use super::rivals::Rivals;
 use crate::selector::SelectorChoice;
 
 /// Largest cost, relative to the leader's, that justifies a change of the winner.
 const MAX_COST_RATIO: f64 = 0.95;
 
+/// Standard errors between the measured gap and ε for a combination to be as good.
+const DEVIATIONS: f64 = 1.7;
+
+/// Prior variance of a paired difference, and the number of cells it weighs as much as.
+const PRIOR_VARIANCE: f64 = 0.1;
+const PRIOR_CELLS: f64 = 4.0;
+
 impl Auto {
+    /// Whether a combination is at most ε worse than the leader by a paired test on their common datapoints.
+    fn is_as_good(&self, arm: usize, leader: usize) -> bool {
+        let pairs = self.table.row(arm).iter().zip(self.table.row(leader));
+        let gaps: Vec<f64> =
+            pairs.map(|(arm, leader)| leader - arm).filter(|gap| !gap.is_nan()).collect();
+        let (n, total) = (gaps.len() as f64, self.table.total() as f64);
+        if n < 2.0 {
+            return false;
+        }
+        let mean = gaps.iter().sum::<f64>() / n;
+        let squares: f64 = gaps.iter().map(|gap| (gap - mean).powi(2)).sum();
+        let variance = (squares + PRIOR_CELLS * PRIOR_VARIANCE) / (n - 1.0 + PRIOR_CELLS);
+        let error = (variance * (1.0 / n - 1.0 / total).max(0.0)).sqrt();
+        mean + DEVIATIONS * error <= self.options.epsilon + 1e-9
+    }
+
     /// Returns the leader, or the cheapest combination that is as good within the remaining error
     /// probability.
-    pub(super) fn final_choice(&self, rivals: &Rivals<'_>, any_better: f64) -> SelectorChoice {
+    pub(super) fn final_choice(
+        &self,
+        rivals: &Rivals<'_>,
+        any_better: f64,
+        guard: &Guard,
+    ) -> SelectorChoice {
         let (alpha, leader) = (1.0 - self.options.confidence, rivals.leader);
         let is_complete = |arm: usize| self.table.depth(arm) == self.table.total();
         let mut choice = (leader, 0.0);
@@ -24,7 +53,7 @@ impl Auto {
             if is_cheaper(MAX_COST_RATIO, leader) && is_cheaper(1.0, choice.0) {
                 // If both are evaluated completely, only a tie is as good.
                 let worse = rivals.worse(arm, is_complete(arm) && is_complete(leader));
-                if any_better + worse <= alpha {
+                if any_better + worse <= alpha && self.is_as_good(arm, leader) {
                     choice = (arm, worse);
                 }
             }
@@ -42,6 +71,14 @@ impl Auto {
         if choice.0 != leader {
             reason.push_str("; it is the cheapest of equally good combinations");
         }
-        SelectorChoice { combo: choice.0, confidence: Some(1.0 - error), reason }
+        let confidence =
+            if guard.is_certain() && error <= 0.0 { 1.0 } else { self.claim(1.0 - error, guard) };
+        SelectorChoice { combo: choice.0, confidence: Some(confidence), reason }
+    }
+
+    /// Returns the confidence that may be claimed: that of the model, but not more than the bets confirm, and not more than
+    /// was required, since the model alone excludes the rivals without a bet.
+    pub(super) fn claim(&self, model: f64, guard: &Guard) -> f64 {
+        model.min(guard.confidence()).min(self.options.confidence).max(0.0)
     }
 }

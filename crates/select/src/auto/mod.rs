@@ -4,7 +4,8 @@
 //! all scores gives the probability that any combination is better than the leader by more than ε. The
 //! search ends once this is small, and the next cells are those that reduce it most per cost. No
 //! combination is eliminated for good: one with a negligible probability is not evaluated further, but
-//! returns if the leader falls. The confidence is a model estimate; `strict` gives a guarantee.
+//! returns if the leader falls. Before the search ends, bets that need no model confirm the leader. Even so, the
+//! confidence is an estimate; `strict` gives a guarantee.
 
 mod choose;
 mod condition;
@@ -12,6 +13,7 @@ mod data;
 mod design;
 mod draws;
 mod factor;
+mod guard;
 mod normal;
 mod population;
 mod posterior;
@@ -27,6 +29,7 @@ use crate::selector::{EvaluationRound, Selector, SelectorChoice, SelectorStep};
 use crate::space::Space;
 use data::ModelData;
 use design::Design;
+use guard::Guard;
 use posterior::Posterior;
 use rivals::Rivals;
 use scales::Scales;
@@ -121,6 +124,11 @@ impl Auto {
         ModelData::new(&self.table, |arm| max_depth[arm])
     }
 
+    /// Whether the data are all cells of the table.
+    fn has_all_cells(&self, data: &ModelData) -> bool {
+        (0..self.table.arms()).all(|arm| data.depth(arm) == self.table.depth(arm))
+    }
+
     /// Returns the next combinations with their target depths: those that reduce the error probability
     /// most per cost.
     fn targets(&self, rivals: &Rivals<'_>) -> Vec<(usize, usize)> {
@@ -188,14 +196,14 @@ impl Auto {
             }
         }
         let posterior = Posterior::new(data, &self.design, &self.scales)?;
-        let action = self.next_action(&posterior);
+        let action = self.next_action(&posterior, data);
         let scales = self.scales.refit(data, &self.design, &posterior);
         self.means = posterior.means;
         self.scales = scales;
         Some(action)
     }
 
-    fn next_action(&self, posterior: &Posterior<'_>) -> NextAction {
+    fn next_action(&self, posterior: &Posterior<'_>, data: &ModelData) -> NextAction {
         let rivals = Rivals::new(posterior, &self.options.tuning, self.options.epsilon);
         let (leader, alpha) = (rivals.leader, 1.0 - self.options.confidence);
         let any_better = rivals.any_better(alpha);
@@ -208,11 +216,16 @@ impl Auto {
                 targets.push((leader, self.next_depth(depth)));
             }
         }
+        let guard = Guard::new(&rivals, data, alpha);
+        if targets.is_empty() && self.has_all_cells(data) {
+            targets = guard.targets(data);
+        }
         if targets.is_empty() {
-            return NextAction::Stop(self.final_choice(&rivals, any_better));
+            return NextAction::Stop(self.final_choice(&rivals, any_better, &guard));
         }
         // Computed in full here; above, only its comparison with alpha mattered.
-        let (confidence, reason) = (Some(1.0 - rivals.any_better(1.0)), String::new());
+        let confidence = self.claim(1.0 - rivals.any_better(1.0), &guard);
+        let (confidence, reason) = (Some(confidence), String::new());
         let leader = SelectorChoice { combo: leader, confidence, reason };
         NextAction::Advance { targets, leader }
     }

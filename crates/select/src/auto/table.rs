@@ -12,6 +12,9 @@ use rand::seq::SliceRandom;
 /// about the next.
 const MAX_COST_RATIO: f64 = 5.0;
 
+/// Errors count as zeros only if so many are less likely than this at the tolerated share of errors.
+const MAX_CHANCE: f64 = 0.01;
+
 /// Scores in the shuffled order. Each combination has a prefix of it, so any two are paired.
 #[derive(Debug)]
 pub(super) struct ScoreTable {
@@ -85,10 +88,14 @@ impl ScoreTable {
 
     /// Whether so many cells of a combination errored that they count as zeros.
     ///
-    /// The rule is that of the other selectors, except that a single error is not enough.
+    /// The rule is that of the other selectors, except that a single error is not enough, nor are a few among few cells,
+    /// which may be chance.
     pub(super) fn is_error_prone(&self, arm: usize) -> bool {
-        let gaps = self.errored_share(arm) * self.depth(arm) as f64;
-        gaps > 1.5 && self.errored_share(arm) > MAX_ERROR_SHARE
+        let gaps = self.rows[arm].iter().filter(|value| value.is_nan()).count();
+        let is_complete = self.depth(arm) == self.total();
+        gaps > 1
+            && self.errored_share(arm) > MAX_ERROR_SHARE
+            && (is_complete || chance_of_errors(gaps, self.depth(arm)) < MAX_CHANCE)
     }
 
     /// Whether no cell has a score.
@@ -110,6 +117,18 @@ impl ScoreTable {
         let cap = if *median > 0.0 { MAX_COST_RATIO * median } else { f64::INFINITY };
         Some(costs.iter().map(|cost| cost.min(cap)).sum::<f64>() / costs.len() as f64)
     }
+}
+
+/// Returns the probability of at least this many errors if each cell errs with the tolerated probability.
+fn chance_of_errors(errors: usize, cells: usize) -> f64 {
+    let odds = MAX_ERROR_SHARE / (1.0 - MAX_ERROR_SHARE);
+    let mut term = (1.0 - MAX_ERROR_SHARE).powi(cells as i32);
+    let mut fewer = 0.0;
+    for count in 0..errors {
+        fewer += term;
+        term *= odds * (cells - count) as f64 / (count + 1) as f64;
+    }
+    (1.0 - fewer).max(0.0)
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ impl Default for AutoTuning {
         AutoTuning {
             first_cells: 6,
             min_winner_depth: 16,
-            deviation_factor: 0.9,
+            deviation_factor: 0.8,
             small_space_inflation: 3.0,
             depth_step: 0.25,
             round_band: 0.6,
