@@ -96,3 +96,76 @@ fn replay_bet(rivals: &Rivals<'_>, data: &ModelData, arm: usize, alpha: f64) -> 
     }
     bet
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auto::posterior::{Posterior, tests::small};
+    use crate::auto::rivals::Rival;
+    use crate::auto::tuning::AutoTuning;
+
+    const TOTAL: usize = 40;
+    const ALPHA: f64 = 0.05;
+
+    /// The guard of combination 2 in these rows; each rival is better with about this probability.
+    fn guard(rows: [Vec<f64>; 4], probability: f64) -> (Guard, ModelData) {
+        let (small, design, scales) = small();
+        let posterior = Posterior::new(&small, &design, &scales).unwrap();
+        let mut rivals = Rivals::new(&posterior, &AutoTuning::default(), 0.01);
+        assert_eq!(rivals.leader, 2);
+        // Half a standard deviation, or far away.
+        let gap = if probability > 0.1 { -0.05 } else { -0.9 };
+        rivals.rivals = vec![Rival { gap, variance: 0.01, ..Rival::default() }; 4];
+        let data = ModelData::of(TOTAL, rows.to_vec(), vec![1.0; 4]);
+        (Guard::new(&rivals, &data, ALPHA), data)
+    }
+
+    /// A row with this score throughout.
+    fn row(depth: usize, score: f64) -> Vec<f64> {
+        vec![score; depth]
+    }
+
+    #[test]
+    fn few_bad_cells_do_not_clear_a_rival() {
+        let rows = [row(4, 0.0), row(20, 0.0), row(20, 1.0), row(20, 1.0)];
+        let (guard, data) = guard(rows, 0.3);
+        // The first rival needs more cells than its four; the second is worse; the last is as good so far.
+        assert_eq!(guard.targets(&data), [(0, 6), (3, 22), (2, 22)]);
+        // Little evidence against the last rival, which may be better.
+        assert!(guard.confidence() < 0.3 && !guard.is_certain(), "{}", guard.confidence());
+    }
+
+    #[test]
+    fn won_bets_permit_the_stop() {
+        let rows = [row(15, 0.0), row(15, 0.0), row(20, 1.0), row(15, 0.0)];
+        let (guard, data) = guard(rows, 0.3);
+        assert_eq!(guard.targets(&data), []);
+        assert!((0.95..1.0).contains(&guard.confidence()), "{}", guard.confidence());
+        assert!(!guard.is_certain());
+    }
+
+    #[test]
+    fn shallow_leader_catches_up_with_its_rivals() {
+        let rows = [row(30, 0.5), row(15, 0.0), row(20, 0.5), row(19, 0.5)];
+        let (guard, data) = guard(rows, 0.3);
+        assert_eq!(guard.targets(&data), [(3, 20), (2, 22)]);
+    }
+
+    #[test]
+    fn rivals_that_the_model_excludes_need_no_bet() {
+        let (guard, data) = guard([row(6, 0.0), row(6, 0.0), row(20, 1.0), row(6, 0.0)], 0.0);
+        assert_eq!(guard.targets(&data), []);
+        assert!(guard.confidence() >= 1.0 && !guard.is_certain());
+    }
+
+    #[test]
+    fn complete_rows_need_no_bet() {
+        let complete = || row(TOTAL, 0.5);
+        let (complete_guard, data) = guard([complete(), complete(), complete(), complete()], 0.3);
+        assert_eq!(complete_guard.targets(&data), []);
+        assert!(complete_guard.is_certain());
+        let (guard, data) = guard([row(39, 0.5), complete(), complete(), complete()], 0.3);
+        assert_eq!(guard.targets(&data), [(0, TOTAL)]);
+        assert!(!guard.is_certain());
+    }
+}

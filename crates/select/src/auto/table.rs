@@ -136,7 +136,7 @@ mod tests {
     use super::*;
     use crate::Observation;
     use crate::objective::Objective;
-    use crate::testing::{dollars, space};
+    use crate::testing::{dollars, filled, space};
 
     #[test]
     fn evaluated_cells_are_used_and_not_requested_again() {
@@ -157,5 +157,25 @@ mod tests {
         // A single error is not enough, and the outlier counts as five times the median.
         assert!(!table.is_error_prone(0) && (table.errored_share(0) - 1.0 / 3.0).abs() < 1e-9);
         assert!((table.cost(0).unwrap() - (1.0 + 2.0 + 10.0) / 3.0).abs() < 1e-9);
+    }
+    /// Whether this many errors, followed by scores, make a combination error-prone.
+    fn is_error_prone(errors: usize, cells: usize, total: usize) -> bool {
+        let space = space(1, total);
+        let row = (0..cells).map(|at| (at >= errors).then_some(1.0)).collect();
+        let evidence = filled(&space, &[row]);
+        let mut table = ScoreTable::in_order(&space);
+        table.advance(0, cells, &evidence);
+        table.update(&evidence);
+        table.is_error_prone(0)
+    }
+
+    #[test]
+    fn few_errors_among_few_cells_may_be_chance() {
+        // R: 1 - pbinom(c(1, 2), 10, 0.05) is 0.086 and 0.012; with three errors of nine cells it is 0.008.
+        assert!(!is_error_prone(2, 10, 100) && !is_error_prone(3, 10, 100));
+        assert!(is_error_prone(3, 9, 100));
+        // In a complete row, the share alone decides, unless there is a single error.
+        assert!(is_error_prone(2, 10, 10) && !is_error_prone(1, 10, 10));
+        assert!(!is_error_prone(2, 40, 40) && is_error_prone(3, 40, 40));
     }
 }
