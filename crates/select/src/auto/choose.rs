@@ -82,3 +82,34 @@ impl Auto {
         model.min(guard.confidence()).min(self.options.confidence).max(0.0)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auto::AutoOptions;
+    use crate::auto::table::ScoreTable;
+    use crate::testing::{filled, space};
+
+    /// Whether a combination with this score of every datapoint is as good as one with 0.8, after a number of 200 cells.
+    fn is_as_good(score: f64, cells: usize) -> bool {
+        let space = space(2, 200);
+        let rows = [vec![Some(score); cells], vec![Some(0.8); cells]];
+        let evidence = filled(&space, &rows);
+        let mut auto = Auto::new(&space, AutoOptions::default());
+        auto.table = ScoreTable::in_order(&space);
+        (0..2).for_each(|arm| drop(auto.table.advance(arm, cells, &evidence)));
+        auto.table.update(&evidence);
+        auto.is_as_good(0, 1)
+    }
+
+    #[test]
+    fn cheaper_choice_needs_enough_cells_without_a_difference() {
+        // Without any variance in the differences, that of the prior remains.
+        assert_eq!(
+            [1, 20, 100, 200].map(|cells| is_as_good(0.8, cells)),
+            [false, false, true, true]
+        );
+        assert_eq!([100, 200].map(|cells| is_as_good(0.79, cells)), [false, true]);
+        assert!(!is_as_good(0.78, 200));
+    }
+}
