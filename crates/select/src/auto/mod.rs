@@ -79,7 +79,7 @@ const MIN_PROBABILITY: f64 = 2e-4;
 const FLAT_SHARE: f64 = 0.1;
 /// Maximum number of combinations modelled beyond the first block; the best by mean are taken. The time
 /// of a round grows with its cube. Before the search ends, all are modelled.
-const MAX_DEEP: usize = 600;
+const MAX_DEEP: usize = 1200;
 
 impl Auto {
     /// Creates the selector for a space.
