@@ -22,7 +22,9 @@ pub use junit::{JunitTests, write_junit};
 pub use markdown::markdown;
 pub use rates::{Rate, Rates, rates_table};
 pub use rows::CsvRows;
-pub use selection::{ranking_table, search_cost, selection_notes, selection_svg};
+pub use selection::{
+    ranking_table, search_cost, selection_markdown, selection_notes, selection_svg,
+};
 pub use table::{notes, summary_table};
 pub use traffic::{http_header, http_line, limit_header, limit_line, pool_line};
 

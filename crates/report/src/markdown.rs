@@ -156,7 +156,7 @@ fn html(text: &str) -> String {
 }
 
 /// Escapes text inside a table cell: no markup, cell separators or line breaks.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in printable(text).chars() {
         match letter {

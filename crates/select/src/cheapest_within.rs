@@ -174,6 +174,11 @@ impl Selector for CheapestWithin {
         }
     }
 
+    fn claim(&self) -> Option<String> {
+        self.best.claim()?;
+        Some(format!("it is the cheapest within {} of the best on these cases", self.within))
+    }
+
     fn eliminations(&self) -> &[Elimination] {
         &self.eliminations
     }

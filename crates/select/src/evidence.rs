@@ -191,6 +191,17 @@ impl Evidence {
             - self.objective.latency_weight * share(observation.latency, latency)
     }
 
+    /// Whether cost or latency is weighed against the score.
+    pub(crate) fn is_weighted(&self) -> bool {
+        self.objective.is_weighted()
+    }
+
+    /// Returns the range of the objective for scores from 0 to 1; cells that are more expensive or slower than those of
+    /// the first round can fall below it.
+    pub(crate) fn value_range(&self) -> (f64, f64) {
+        (-self.objective.cost_weight - self.objective.latency_weight, 1.0)
+    }
+
     /// Returns the statistics of a combination.
     pub fn stats(&self, combo: usize) -> ScoreStats {
         ScoreStats::of(

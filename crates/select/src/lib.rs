@@ -30,6 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod adjusted;
 mod auto;
 mod bet;
 mod budget;
@@ -38,10 +39,12 @@ mod cheapest_within;
 mod combination;
 mod driver;
 mod evidence;
+mod gap;
 mod gp;
 mod money;
 mod objective;
 mod outcome;
+mod ranking;
 mod replay;
 mod search;
 mod selection;
@@ -60,8 +63,10 @@ pub use cheapest_within::CheapestWithin;
 pub use combination::Combination;
 pub use driver::{Evaluate, SearchOptions, select_best};
 pub use evidence::{Evidence, Observation, ScoreStats};
+pub use gap::PairedGap;
 pub use objective::Objective;
-pub use outcome::{RankedCombination, SearchOutcome, rank_combinations};
+pub use outcome::SearchOutcome;
+pub use ranking::{RankedCombination, rank_combinations};
 pub use replay::replay;
 pub use search::{OnRound, SearchProgress, SelectError};
 pub use selection::{

@@ -2,14 +2,14 @@
 
 use crate::budget::SearchLimit;
 use crate::evidence::Evidence;
+use crate::gap::{PairedGap, is_well_measured};
 use crate::money::model_dollars;
+use crate::ranking::{RankedCombination, rank_combinations};
 use crate::selector::{Elimination, SelectorChoice};
-use crate::space::{Cell, Space};
+use crate::space::Space;
 use crate::winner;
 use bakeoff_core::NanoDollars;
-use bakeoff_stats::{CaseRate, mean_pass_rate, mean_score, mean_value};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, HashSet};
 
 /// Outcome of a search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -20,13 +20,23 @@ pub struct SearchOutcome {
     pub winner: usize,
     /// Confidence in the winner; absent if the selector makes no such claim.
     pub confidence: Option<f64>,
+    /// What holds with this confidence; absent if the selector makes no such claim.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub claim: Option<String>,
     /// Reason why the search ended.
     pub reason: String,
     /// Limit that ended the search early.
     pub stopped: Option<SearchLimit>,
-    /// Evaluated combinations: the winner, then the remaining, then the eliminated ones, each by mean,
+    /// Evaluated combinations: the winner, then the remaining, then the eliminated ones, each by adjusted mean,
     /// and last those with nothing but errors.
     pub ranking: Vec<RankedCombination>,
+    /// Combinations that were evaluated on at least half as many cells as the winner, without a difference that the
+    /// shared cases could distinguish from chance: their numbers, in the order of the ranking.
+    #[serde(default)]
+    pub equivalents: Vec<usize>,
+    /// The first combination of the ranking that is worse than the winner by more than chance explains.
+    #[serde(default)]
+    pub next: Option<usize>,
     /// Eliminations, in order.
     pub eliminations: Vec<Elimination>,
     /// Number of evaluated cells, errors included.
@@ -42,38 +52,12 @@ pub struct SearchOutcome {
     /// Cost avoided because equal calls shared a response.
     #[serde(default, with = "crate::money::dollars")]
     pub saved: NanoDollars,
-    /// Pareto front of score, cost and latency: numbers of the combinations on it.
-    pub front: Vec<usize>,
-}
-
-/// One evaluated combination in a ranking.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct RankedCombination {
-    /// Number of the combination.
-    pub combo: usize,
-    /// Name: `planner=a + solver=b`.
-    pub name: String,
-    /// Mean of the objective; absent if every cell errored.
-    pub mean: Option<f64>,
-    /// Its 95 % interval: Wilson's if all values are 0 or 1, else Student's; absent if there are too few
-    /// values.
-    pub interval: Option<[f64; 2]>,
-    /// Mean score; equals `mean` unless cost or latency is weighed.
-    pub score: Option<f64>,
-    /// Number of cells with a score.
-    pub n: usize,
-    /// Number of cells that errored.
-    pub errors: usize,
-    /// Mean cost of a cell; absent if it is unknown.
+    /// Estimated cost at full price of the cells that were not evaluated; absent if a cost is unknown.
     #[serde(default, with = "crate::money::optional_dollars")]
-    pub cost: Option<NanoDollars>,
-    /// Mean latency of a cell in seconds.
-    pub latency: f64,
-    /// Whether it was eliminated.
-    pub eliminated: bool,
-    /// Whether its mean cost exceeds the objective's limit.
-    #[serde(default, rename = "too_dear")]
-    pub over_cost_limit: bool,
+    pub avoided: Option<NanoDollars>,
+    /// Pareto front of adjusted score, cost and latency, among the combinations that were evaluated on at least half as
+    /// many cells as the winner: their numbers.
+    pub front: Vec<usize>,
 }
 
 impl SearchOutcome {
@@ -88,10 +72,35 @@ impl SearchOutcome {
         let mut ranking = rank_combinations(space, evidence, eliminations);
         // The winner comes first even if another mean is higher.
         ranking.sort_by_key(|ranked| ranked.combo != choice.combo);
+        if let Some((winner, others)) = ranking.split_first_mut() {
+            for other in others.iter_mut() {
+                other.gap = PairedGap::new(space, evidence, winner.combo, other.combo);
+            }
+        }
+        let compared: Vec<&RankedCombination> = match ranking.split_first() {
+            Some((winner, others)) => {
+                others.iter().filter(|other| is_well_measured(other, winner)).collect()
+            }
+            None => Vec::new(),
+        };
+        let is_worse = |other: &RankedCombination| {
+            other.gap.is_some_and(|gap| gap.difference > 0.0 && gap.is_distinguishable())
+        };
+        let is_equivalent = |other: &RankedCombination| {
+            other.gap.is_some_and(|gap| !gap.is_distinguishable()) && !other.over_cost_limit
+        };
+        let numbers = |chosen: &dyn Fn(&RankedCombination) -> bool| {
+            let chosen = compared.iter().filter(|other| chosen(other));
+            chosen.map(|other| other.combo).collect::<Vec<usize>>()
+        };
         SearchOutcome {
+            equivalents: numbers(&is_equivalent),
+            next: numbers(&is_worse).first().copied(),
+            avoided: avoided_cost(space, evidence),
             selector: selector.to_owned(),
             winner: choice.combo,
             confidence: choice.confidence,
+            claim: None,
             reason: choice.reason,
             stopped,
             front: pareto_front(evidence, &ranking),
@@ -103,6 +112,11 @@ impl SearchOutcome {
             unknown_costs: evidence.unknown_costs(),
             saved: evidence.saved(),
         }
+    }
+
+    /// Returns the entry of a combination in the ranking.
+    pub fn ranked(&self, combo: usize) -> Option<&RankedCombination> {
+        self.ranking.iter().find(|ranked| ranked.combo == combo)
     }
 
     /// Adds the cost of trials that are not among the evaluated cells.
@@ -117,112 +131,35 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-/// Ranks all evaluated combinations by mean; eliminated ones come after the others.
-pub fn rank_combinations(
-    space: &Space,
-    evidence: &Evidence,
-    eliminations: &[Elimination],
-) -> Vec<RankedCombination> {
-    let eliminated: HashSet<usize> = eliminations.iter().map(|gone| gone.combo).collect();
-    let evaluated = (0..space.combos()).filter(|combo| evidence.visited(*combo).0 > 0);
-    let rank = |combo| RankedCombination::new(space, evidence, combo, eliminated.contains(&combo));
-    let mut ranking: Vec<RankedCombination> = evaluated.map(rank).collect();
-    let group = |ranked: &RankedCombination| match ranked.mean {
-        Some(_) => 2 * usize::from(ranked.over_cost_limit) + usize::from(ranked.eliminated),
-        None => 4,
-    };
-    ranking.sort_by(|one, two| {
-        let mean = |ranked: &RankedCombination| ranked.mean.unwrap_or(f64::NEG_INFINITY);
-        (group(one).cmp(&group(two)))
-            .then_with(|| mean(two).total_cmp(&mean(one)))
-            .then_with(|| one.latency.total_cmp(&two.latency))
-            .then_with(|| one.cost.cmp(&two.cost))
+/// Estimated cost at full price of the cells that were not evaluated. A combination without cells costs as much as the
+/// others on average. `None` if a cost is unknown.
+fn avoided_cost(space: &Space, evidence: &Evidence) -> Option<NanoDollars> {
+    let combos = || (0..space.combos()).map(|combo| (combo, evidence.visited(combo).0));
+    let evaluated = combos().filter(|(_, visited)| *visited > 0);
+    let costs: Vec<i64> =
+        evaluated.map(|(combo, _)| Some(evidence.mean_cost(combo)?.0)).collect::<Option<_>>()?;
+    let typical = costs.iter().sum::<i64>() / i64::try_from(costs.len()).ok().filter(|n| *n > 0)?;
+    let left = combos().map(|(combo, visited)| {
+        let cost = evidence.mean_cost(combo).map_or(typical, |cost| cost.0);
+        cost.saturating_mul((space.datapoints() - visited) as i64)
     });
-    ranking
-}
-
-impl RankedCombination {
-    /// Whether the mean is the mean score, with neither cost nor latency weighed.
-    pub fn is_score(&self) -> bool {
-        match (self.mean, self.score) {
-            (Some(mean), Some(score)) => (mean - score).abs() < 1e-9,
-            _ => true,
-        }
-    }
-
-    fn new(
-        space: &Space,
-        evidence: &Evidence,
-        combo: usize,
-        eliminated: bool,
-    ) -> RankedCombination {
-        let (visited, errors) = evidence.visited(combo);
-        let cells = || (0..space.datapoints()).map(move |datapoint| Cell { combo, datapoint });
-        let score = |cell: Cell| evidence.observation(cell)?.score;
-        // The penalty for exceeding the cost limit is not part of the reported mean.
-        let over_cost_limit = !evidence.is_within_cost_limit(combo);
-        let value = |cell: Cell| Some(evidence.value(cell)? + f64::from(over_cost_limit));
-        let mut cases: BTreeMap<usize, Vec<f64>> = BTreeMap::new();
-        for (cell, value) in cells().filter_map(|cell| Some((cell, value(cell)?))) {
-            cases.entry(space.case(cell.datapoint)).or_default().push(value);
-        }
-        let n = visited - errors;
-        let mean = |sum: f64| (n > 0).then(|| sum / n as f64);
-        RankedCombination {
-            combo,
-            name: space.describe(combo),
-            mean: mean(cells().filter_map(value).sum()),
-            interval: interval(&cases),
-            score: mean(cells().filter_map(score).sum()),
-            n,
-            errors,
-            cost: evidence.mean_cost(combo),
-            latency: evidence.mean_latency(combo).unwrap_or(0.0),
-            eliminated,
-            over_cost_limit,
-        }
-    }
-}
-
-/// 95 % interval clustered by case; absent if there are too few values.
-fn interval(cases: &BTreeMap<usize, Vec<f64>>) -> Option<[f64; 2]> {
-    let values = || cases.values().flatten().copied();
-    // The interval of a pass rate is narrower than the one of any scores.
-    if values().all(|value| value == 0.0 || value == 1.0) {
-        let case = |values: &Vec<f64>| CaseRate {
-            passed: values.iter().filter(|value| **value == 1.0).count() as u64,
-            counted: values.len() as u64,
-        };
-        let estimate = mean_pass_rate(cases.values().map(case))?;
-        return Some([estimate.interval.low, estimate.interval.high]);
-    }
-    let means: Vec<f64> =
-        cases.values().map(|values| values.iter().sum::<f64>() / values.len() as f64).collect();
-    let (min, max) =
-        values().fold((0.0_f64, 1.0_f64), |(min, max), value| (min.min(value), max.max(value)));
-    let estimate = if (min, max) == (0.0, 1.0) {
-        mean_score(&means)?
-    } else {
-        // Student's interval has no width if all scores are equal.
-        mean_value(&means).filter(|one| one.interval.high > one.interval.low)?
-    };
-    // A mean cannot lie outside the range of the scores.
-    Some([estimate.interval.low.max(min), estimate.interval.high.min(max)])
+    (evidence.unknown_costs() == 0).then(|| NanoDollars(left.fold(0, i64::saturating_add)))
 }
 
 /// Combinations that no other beats in score, cost and latency at once.
 ///
 /// If a combination errors often, its errors count as zeros: one lucky success must not keep it.
 fn pareto_front(evidence: &Evidence, ranking: &[RankedCombination]) -> Vec<usize> {
+    let well_measured = ranking.iter().filter(|ranked| is_well_measured(ranked, &ranking[0]));
     let point = |ranked: &RankedCombination| {
-        let score = ranked.score?;
+        let score = ranked.adjusted_score?;
         let share = ranked.n as f64 / (ranked.n + ranked.errors) as f64;
         let is_error_prone = winner::is_error_prone(evidence, ranked.combo);
         let score = if is_error_prone { score * share } else { score };
         let cost = ranked.cost.map(|cost| -model_dollars(cost));
         Some((ranked.combo, [Some(score), cost, Some(-ranked.latency)]))
     };
-    let points: Vec<(usize, [Option<f64>; 3])> = ranking.iter().filter_map(point).collect();
+    let points: Vec<(usize, [Option<f64>; 3])> = well_measured.filter_map(point).collect();
     let beats = |one: &[Option<f64>; 3], two: &[Option<f64>; 3]| {
         let pairs = || one.iter().zip(two);
         // A known cost is neither less nor more than an unknown one.
@@ -239,7 +176,7 @@ fn pareto_front(evidence: &Evidence, ranking: &[RankedCombination]) -> Vec<usize
 mod tests {
     use super::*;
     use crate::testing::{dollars, filled, space};
-    use crate::{Objective, Observation};
+    use crate::{Cell, Objective, Observation};
 
     fn choice(combo: usize) -> SelectorChoice {
         SelectorChoice { combo, confidence: None, reason: String::new() }
@@ -287,30 +224,6 @@ mod tests {
         old.as_object_mut().unwrap().remove("saved");
         let read: SearchOutcome = serde_json::from_value(old).unwrap();
         assert_eq!((read.spent, read.saved), (Some(dollars(0.3)), NanoDollars(0)));
-    }
-
-    #[test]
-    fn repetitions_of_a_case_do_not_narrow_the_interval() {
-        let row: Vec<Option<f64>> = (0..40).map(|at| Some(f64::from(at % 4 != 0))).collect();
-        let plain = space(1, 40);
-        let repeating = plain.clone().with_cases(4);
-        let width = |space: &Space| {
-            let evidence = filled(space, std::slice::from_ref(&row));
-            let ranking = rank_combinations(space, &evidence, &[]);
-            let [low, high] = ranking[0].interval.unwrap();
-            assert_eq!(ranking[0].mean, Some(0.75));
-            high - low
-        };
-        assert!(width(&repeating) > 2.0 * width(&plain), "{}", width(&repeating));
-    }
-
-    #[test]
-    fn interval_stays_within_the_range_of_scores() {
-        let space = space(2, 3);
-        let rows = [vec![Some(0.9), Some(1.0), Some(0.6)], vec![Some(0.5); 3]];
-        let ranking = rank_combinations(&space, &filled(&space, &rows), &[]);
-        assert_eq!(ranking[0].interval.unwrap()[1], 1.0);
-        assert_eq!(ranking[1].interval, Some([0.0, 1.0]), "three equal scores say little");
     }
 
     #[test]

@@ -242,6 +242,7 @@ impl<'a> SearchState<'a> {
         let eliminations = self.selector.eliminations();
         let mut outcome =
             SearchOutcome::new(space, evidence, selector, choice, stopped, eliminations);
+        outcome.claim = self.selector.claim().filter(|_| outcome.confidence.is_some());
         // Prior cells that were not requested again were paid for as well.
         for observation in self.prior.values() {
             outcome.add_cost(observation.paid);

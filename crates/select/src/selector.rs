@@ -21,6 +21,12 @@ pub trait Selector: Send {
         None
     }
 
+    /// Returns what the confidence of a choice means, as a clause: "no combination is better on these cases"; `None` if
+    /// the selector makes no such claim.
+    fn claim(&self) -> Option<String> {
+        None
+    }
+
     /// Returns the eliminations so far, in order.
     fn eliminations(&self) -> &[Elimination] {
         &[]

@@ -172,6 +172,10 @@ impl Selector for Strict {
         }
     }
 
+    fn claim(&self) -> Option<String> {
+        Some("no combination is better on these cases".to_owned())
+    }
+
     fn eliminations(&self) -> &[Elimination] {
         &self.eliminations
     }

@@ -52,7 +52,7 @@ pub use problem::{Problem, SourcePosition, SuiteError, suggest};
 pub use programs::{PROMPT_PLACEHOLDER, ProgramTarget, Protocol};
 pub use race::{race_targets, render_for_race};
 pub use schema::schema;
-pub use select::{SelectBudget, SelectObjective, SelectPlan};
+pub use select::{SelectBudget, SelectMeasure, SelectObjective, SelectPlan};
 pub use service::{ServiceTarget, UsagePaths};
 pub use settings::{Artifacts, Budget, CacheScope, EarlyStop, Settings};
 pub use spec::MAX_TRIALS;

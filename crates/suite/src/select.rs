@@ -44,6 +44,8 @@ impl SelectPlan {
 /// Criterion for the best combination: weights, or one of the two bounds.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SelectObjective {
+    /// Quantity to maximise.
+    pub measure: SelectMeasure,
     /// Score penalty of the most expensive trial of the first round.
     pub cost_weight: Option<f64>,
     /// Score penalty of the slowest trial of the first round.
@@ -52,6 +54,16 @@ pub struct SelectObjective {
     pub cheapest_within: Option<f64>,
     /// Choose the best combination that costs at most this many dollars per case.
     pub max_task_usd: Option<f64>,
+}
+
+/// Value of a trial in a search.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SelectMeasure {
+    /// Its score.
+    #[default]
+    Score,
+    /// 1 if it passes, else 0.
+    PassRate,
 }
 
 /// Budget of a search.

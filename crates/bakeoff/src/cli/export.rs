@@ -43,6 +43,15 @@ pub(crate) fn export(
             printer.warning(format!("cannot write the step summary: {error}"));
         }
     }
+    export_rows(files, past, printer)
+}
+
+/// Writes the requested files with a row for each trial.
+pub(crate) fn export_rows(
+    files: &ExportArguments,
+    past: &PastRun,
+    printer: &Printer,
+) -> Result<(), CliError> {
     if files.csv.is_none() && files.jsonl.is_none() {
         return Ok(());
     }
@@ -95,7 +104,7 @@ fn each_trial(
     Ok(())
 }
 
-fn write(
+pub(crate) fn write(
     path: &Path,
     write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>,
 ) -> Result<(), CliError> {

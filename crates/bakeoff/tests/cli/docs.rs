@@ -419,9 +419,9 @@ fn select_page_works_as_documented() {
             _ => {
                 let example = root().join("examples/select");
                 let output = TestDir::new().run(&["select", example.to_str().unwrap()]);
-                if let Some(best) = block.strip_prefix("best: ") {
-                    let best = format!("best: {}", best.trim_end());
-                    assert!(output.stdout.contains(&best), "{best}\n{}", output.transcript());
+                // Rows of the ranking have a measured latency, and the list of results is a template.
+                if block.starts_with("best: ") {
+                    assert!(output.stdout.contains(&block), "{block}\n{}", output.transcript());
                 }
             }
         }

@@ -45,6 +45,7 @@ mod resume;
 mod runs;
 mod secrets;
 mod select;
+mod select_report;
 mod services;
 mod shell;
 mod show;

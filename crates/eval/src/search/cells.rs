@@ -8,7 +8,7 @@ use crate::run::Run;
 use crate::trial::{TrialOutcome, execute_trial};
 use bakeoff_core::{ErrorKind, Event, NanoDollars, Status, TrialKey, TrialResult};
 use bakeoff_select::{Cell, Evaluate, Observation, SearchLimit};
-use bakeoff_suite::{CaseReader, Problem};
+use bakeoff_suite::{CaseReader, Problem, SelectMeasure};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -32,6 +32,7 @@ pub(super) struct CellEvaluator {
     pub(super) events: mpsc::UnboundedSender<CellEvent>,
     /// Cost of cells without an observation.
     pub(super) unobserved: Mutex<NanoDollars>,
+    pub(super) measure: SelectMeasure,
 }
 
 impl CellEvaluator {
@@ -66,10 +67,10 @@ impl Evaluate for CellEvaluator {
             // An exhausted quota or budget and an interrupt are no observations of the combination.
             Some(ErrorKind::Budget) => Err(SearchLimit::Cost),
             Some(ErrorKind::Quota | ErrorKind::Cancelled) => Err(SearchLimit::Halted),
-            _ => Ok(observe(&outcome.result)),
+            _ => Ok(observe(&outcome.result, self.measure)),
         };
         if observation.is_err() {
-            let paid = observe(&outcome.result).paid;
+            let paid = observe(&outcome.result, self.measure).paid;
             *self.unobserved.lock().unwrap_or_else(PoisonError::into_inner) += paid;
         }
         let (recorded, is_recorded) = oneshot::channel();
@@ -82,11 +83,12 @@ impl Evaluate for CellEvaluator {
 }
 
 /// Converts a result to an observation.
-fn observe(result: &TrialResult) -> Observation {
+fn observe(result: &TrialResult, measure: SelectMeasure) -> Observation {
     let attempt = &result.attempt;
+    let graded = result.score.filter(|_| measure == SelectMeasure::Score);
     let score = match result.status {
-        Status::Passed => Some(result.score.unwrap_or(1.0)),
-        Status::Failed => Some(result.score.unwrap_or(0.0)),
+        Status::Passed => Some(graded.unwrap_or(1.0)),
+        Status::Failed => Some(graded.unwrap_or(0.0)),
         Status::Error | Status::Skipped => None,
     };
     Observation {
@@ -110,6 +112,8 @@ pub(super) struct PriorCells {
 
 /// Reads the cells of an earlier process from the journal.
 pub(super) fn read_prior_cells(run: &Run, journal: &Path) -> Result<PriorCells, Error> {
+    let select = run.suite.select.as_ref();
+    let measure = select.map(|plan| plan.objective.measure).unwrap_or_default();
     let targets = run.suite.targets.iter().map(|target| target.name.as_str());
     let combos: HashMap<&str, usize> = targets.zip(0..).collect();
     let cases: HashMap<&str, usize> =
@@ -130,7 +134,7 @@ pub(super) fn read_prior_cells(run: &Run, journal: &Path) -> Result<PriorCells, 
         }
         let datapoint = (result.key.trial - 1) as usize * cases.len() + case;
         let cell = Cell { combo, datapoint };
-        let observation = observe(&result);
+        let observation = observe(&result, measure);
         match result.status {
             Status::Passed | Status::Failed => {
                 observed.insert(cell, observation);

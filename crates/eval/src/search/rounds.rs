@@ -35,6 +35,7 @@ pub(super) async fn run_rounds(
         cases: Arc::clone(&search.run.cases),
         events,
         unobserved: Mutex::default(),
+        measure: suite.select.as_ref().map(|plan| plan.objective.measure).unwrap_or_default(),
     };
     let must_stop = AtomicBool::new(false);
     let halt = || must_stop.load(Ordering::Relaxed) || stopper.is_stopped();

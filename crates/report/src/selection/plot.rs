@@ -13,11 +13,11 @@ const LINE_HEIGHT: f64 = 18.0;
 /// Maximum number of entries in the list below the plot.
 const MAX_LISTED: usize = 20;
 
-/// Plots score against cost (against latency if a cost is unknown) with intervals, the Pareto front and the winner.
-/// A list below names the combinations of the front.
+/// Plots adjusted score against cost (against latency if a cost is unknown) with the intervals of the plain scores, the
+/// Pareto front and the winner. A list below names the combinations of the front, numbered as in the ranking.
 pub fn selection_svg(selection: &SearchOutcome, title: &str) -> String {
     let shown: Vec<&RankedCombination> =
-        selection.ranking.iter().filter(|ranked| ranked.score.is_some()).collect();
+        selection.ranking.iter().filter(|ranked| score(ranked).is_some()).collect();
     let mut front: Vec<&RankedCombination> = shown
         .iter()
         .copied()
@@ -50,7 +50,7 @@ struct Axes {
 impl Axes {
     /// Returns the coordinates of a combination.
     fn point(&self, ranked: &RankedCombination) -> (f64, f64) {
-        let score = ranked.score.unwrap_or_default();
+        let score = score(ranked).unwrap_or_default();
         (self.across.position(self.measure.value(ranked)), self.up.position(score))
     }
 }
@@ -135,9 +135,9 @@ impl Axis {
 
     fn score(shown: &[&RankedCombination], from: f64, to: f64) -> Axis {
         let ends = shown.iter().flat_map(|ranked| {
-            let score = ranked.score.unwrap_or_default();
+            let score = score(ranked).unwrap_or_default();
             let [low, high] = bounds(ranked).unwrap_or([score, score]);
-            [low, high]
+            [low.min(score), high.max(score)]
         });
         let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
             (low.min(value), high.max(value))
@@ -147,6 +147,11 @@ impl Axis {
         let (low, high) = (low - padding, high + padding);
         Axis { low, high, from, to, log: false, ticks: round_ticks(low, high) }
     }
+}
+
+/// Returns the adjusted score, or the plain one in files of older versions.
+fn score(ranked: &RankedCombination) -> Option<f64> {
+    ranked.adjusted_score.or(ranked.score)
 }
 
 /// Returns the interval of the score. With a weighted objective the interval belongs to another quantity and is
@@ -224,7 +229,8 @@ fn draw(
     writeln!(
         svg,
         "<text x=\"{left}\" y=\"46\">green: chosen · blue: no other is better, cheaper and faster \
-         at once · pale: eliminated · bars: 95 % intervals</text>"
+         at once · pale: eliminated · bars: 95 % intervals \
+         on the evaluated cases</text>"
     )?;
     axes(svg, plot)?;
     let points: Vec<String> = (listed.iter())
@@ -246,7 +252,7 @@ fn draw(
     order.sort_by_key(|ranked| kind(ranked).0);
     for ranked in order {
         let (_, class, radius) = kind(ranked);
-        let score = ranked.score.unwrap_or_default();
+        let score = score(ranked).unwrap_or_default();
         let (x, y) = plot.point(ranked);
         writeln!(svg, "<g class=\"{class}\">")?;
         if let Some([low, high]) = bounds(ranked) {
@@ -266,17 +272,20 @@ fn draw(
             expense(ranked),
         )?;
     }
+    let rank = |ranked: &RankedCombination| {
+        let position = selection.ranking.iter().position(|other| other.combo == ranked.combo);
+        position.map_or(0, |position| position + 1)
+    };
     for (index, ranked) in listed.iter().enumerate() {
-        let (x, y) = plot.point(ranked);
-        writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{}</text>", x + 8.0, y - 6.0, index + 1)?;
+        let ((x, y), rank) = (plot.point(ranked), rank(ranked));
+        writeln!(svg, "<text x=\"{:.1}\" y=\"{:.1}\">{rank}</text>", x + 8.0, y - 6.0)?;
         let best = if ranked.combo == selection.winner { ", chosen" } else { "" };
         writeln!(
             svg,
-            "<text x=\"{left}\" y=\"{:.1}\">{}  {}: {:.3}, {} each{best}</text>",
+            "<text x=\"{left}\" y=\"{:.1}\">{rank}  {}: {:.3}, {} each{best}</text>",
             HEIGHT + LINE_HEIGHT * (index as f64 + 1.0),
-            index + 1,
             escaped(&ranked.name),
-            ranked.score.unwrap_or_default(),
+            score(ranked).unwrap_or_default(),
             plot.measure.text(plot.measure.value(ranked)),
         )?;
     }
@@ -351,7 +360,7 @@ mod tests {
     fn every_scored_combination_has_a_point_with_an_escaped_name() {
         let mut found = selection();
         found.ranking[1].name = "planner=<a&b>\u{1b} + solver=\"x\"".to_owned();
-        found.ranking[2].score = None;
+        (found.ranking[2].score, found.ranking[2].adjusted_score) = (None, None);
         let svg = selection_svg(&found, "S & T");
         let names = elements(&svg);
         let count = |name: &str| names.iter().filter(|one| *one == name).count();

@@ -1,61 +1,30 @@
-//! Ranking table of a search and the notes below it.
+//! Ranking table of a search.
 
 use bakeoff_core::NanoDollars;
-use bakeoff_select::{RankedCombination, SearchLimit, SearchOutcome};
+use bakeoff_select::{RankedCombination, SearchOutcome};
 use comfy_table::{CellAlignment, Table, presets};
 
-/// Returns a table of the first `max_rows` combinations. Marks `best` and the Pareto front.
+/// Returns a table of the first `max_rows` combinations, numbered by rank. Marks `best`, its `equivalents` and the Pareto
+/// front.
 pub fn ranking_table(
     ranking: &[RankedCombination],
-    best: Option<usize>,
-    front: &[usize],
+    outcome: Option<&SearchOutcome>,
     max_rows: usize,
 ) -> String {
-    let is_weighted = ranking.iter().any(|ranked| !ranked.is_score());
+    let columns = Columns::of(ranking);
     let mut table = Table::new();
     table.load_style(presets::NOTHING);
-    let mut header = vec!["", "combination", "score", "95 % interval", "cells", "errors"];
-    header.extend(["$ per task", "seconds", ""]);
-    if is_weighted {
-        header.insert(3, "worth");
-    }
-    table.set_header(header);
+    table.set_header(columns.header());
     for (index, ranked) in ranking.iter().take(max_rows).enumerate() {
-        let mut marks = Vec::new();
-        if best == Some(ranked.combo) {
-            marks.push("best");
-        }
-        if front.contains(&ranked.combo) {
-            marks.push("front");
-        }
-        if ranked.over_cost_limit {
-            marks.push("too expensive");
-        }
-        if ranked.eliminated {
-            marks.push("eliminated");
-        }
-        let mut row = vec![
-            (index + 1).to_string(),
-            ranked.name.clone(),
-            number(ranked.score),
-            ranked
-                .interval
-                .map_or_else(|| "–".to_owned(), |[low, high]| format!("{low:.3} – {high:.3}")),
-            ranked.n.to_string(),
-            if ranked.errors > 0 { ranked.errors.to_string() } else { String::new() },
-            ranked.cost.map_or_else(|| "–".to_owned(), |cost| format!("{:.6}", cost.as_dollars())),
-            format!("{:.2}", ranked.latency),
-            marks.join(", "),
-        ];
-        if is_weighted {
-            row.insert(3, number(ranked.mean));
-        }
+        let mut row = vec![(index + 1).to_string()];
+        row.extend(columns.row(ranked));
+        row.push(outcome.map_or_else(String::new, |outcome| marks(ranked, outcome)));
         table.add_row(row);
     }
-    let columns = if is_weighted { 10 } else { 9 };
+    let last = columns.header().len() - 1;
     for column in table.column_iter_mut() {
         column.set_padding((0, 2));
-        if column.index != 1 && column.index + 1 != columns {
+        if column.index != 1 && column.index != last {
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
@@ -63,39 +32,69 @@ pub fn ranking_table(
     lines.join("\n")
 }
 
-fn number(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"))
+/// Columns of a ranking that are not always shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Columns {
+    is_weighted: bool,
+    is_adjusted: bool,
 }
 
-/// Returns the notes below the ranking: winner and confidence, reason, cost, eliminations.
-pub fn selection_notes(selection: &SearchOutcome) -> Vec<String> {
-    let winner = selection.ranking.iter().find(|ranked| ranked.combo == selection.winner);
-    let name = winner.map_or("", |winner| winner.name.as_str());
-    let confidence = match selection.confidence {
-        Some(confidence) => format!(" (confidence {:.1} %)", 100.0 * round_down(confidence)),
-        None => String::new(),
-    };
-    let mut notes =
-        vec![format!("best: {name}{confidence}"), format!("reason: {}", selection.reason)];
-    notes.push(format!(
-        "cells: {} of {} ({:.0} %); spent: {}",
-        selection.cells,
-        selection.cells_of,
-        100.0 * selection.cells as f64 / selection.cells_of.max(1) as f64,
-        search_cost(selection.spent, selection.unknown_costs),
-    ));
-    if selection.saved.0 > 0 {
-        notes.push(format!("shared answers saved: ${:.6}", selection.saved.as_dollars()));
+impl Columns {
+    pub(super) fn of(ranking: &[RankedCombination]) -> Columns {
+        Columns {
+            is_weighted: ranking.iter().any(|ranked| !ranked.is_score()),
+            is_adjusted: ranking.iter().any(RankedCombination::is_adjusted),
+        }
     }
-    let count = selection.eliminations.len();
-    if count > 0 {
-        let noun = if count == 1 { "combination" } else { "combinations" };
-        notes.push(format!("{count} {noun} eliminated; see selection.json for details"));
+
+    /// Returns all names, from the number to the marks.
+    pub(super) fn header(self) -> Vec<&'static str> {
+        let mut names = vec!["", "combination"];
+        names.extend(self.is_adjusted.then_some("adjusted"));
+        names.push("score");
+        names.extend(self.is_weighted.then_some("worth"));
+        names.extend(["95 % interval", "cells", "errors", "$ per task", "seconds", ""]);
+        names
     }
-    if selection.stopped.is_some_and(|limit| limit != SearchLimit::Halted) {
-        notes.push("budget exhausted; a larger budget may change the result".to_owned());
+
+    /// Returns the values without the number and the marks.
+    pub(super) fn row(self, ranked: &RankedCombination) -> Vec<String> {
+        let mut row = vec![ranked.name.clone()];
+        if self.is_adjusted {
+            let mark = if ranked.is_adjusted() { "~" } else { "" };
+            row.push(format!("{mark}{}", number(ranked.adjusted)));
+        }
+        row.push(number(ranked.score));
+        if self.is_weighted {
+            row.push(number(ranked.mean));
+        }
+        let interval = ranked.interval.map(|[low, high]| format!("{low:.3} – {high:.3}"));
+        row.extend([
+            interval.unwrap_or_else(|| "–".to_owned()),
+            ranked.n.to_string(),
+            if ranked.errors > 0 { ranked.errors.to_string() } else { String::new() },
+            ranked.cost.map_or_else(|| "–".to_owned(), |cost| format!("{:.6}", cost.as_dollars())),
+            format!("{:.2}", ranked.latency),
+        ]);
+        row
     }
-    notes
+}
+
+/// Returns the marks of a combination.
+pub(super) fn marks(ranked: &RankedCombination, outcome: &SearchOutcome) -> String {
+    let marks = [
+        ("best", outcome.winner == ranked.combo),
+        ("equivalent", outcome.equivalents.contains(&ranked.combo)),
+        ("front", outcome.front.contains(&ranked.combo)),
+        ("too expensive", ranked.over_cost_limit),
+        ("eliminated", ranked.eliminated),
+    ];
+    let marks = marks.into_iter().filter(|(_, is_set)| *is_set).map(|(mark, _)| mark);
+    marks.collect::<Vec<&str>>().join(", ")
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"))
 }
 
 /// Formats the cost of a search of which the cost of some cells may be unknown.
@@ -109,15 +108,11 @@ pub fn search_cost(known: Option<NanoDollars>, unknown_cells: usize) -> String {
     }
 }
 
-/// Rounds a probability down, so that it is not rounded up to certainty.
-fn round_down(probability: f64) -> f64 {
-    (probability * 1000.0).floor() / 1000.0
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use bakeoff_select::Elimination;
+    use crate::selection::selection_notes;
+    use bakeoff_select::{Elimination, PairedGap, SearchLimit};
 
     fn ranked(combo: usize, score: f64, eliminated: bool) -> RankedCombination {
         RankedCombination {
@@ -126,8 +121,15 @@ pub(super) mod tests {
             mean: Some(score),
             interval: (combo != 2).then_some([score - 0.1, score + 0.1]),
             score: Some(score),
+            adjusted: Some(score),
+            adjusted_score: Some(score),
             n: 40 - combo,
             errors: combo % 2,
+            gap: (combo != 1).then_some(PairedGap {
+                difference: 0.8 - score,
+                interval: [0.7 - score, 0.9 - score],
+                cases: 38,
+            }),
             cost: Some(NanoDollars(1_000_000 * (combo as i64 + 1))),
             latency: 1.5,
             eliminated,
@@ -140,15 +142,19 @@ pub(super) mod tests {
             selector: "auto".to_owned(),
             winner: 1,
             confidence: Some(0.9996),
+            claim: Some("no combination is more than 0.01 better on these cases".to_owned()),
             reason: "the others are worse".to_owned(),
             stopped: Some(SearchLimit::Cost),
             ranking: vec![ranked(1, 0.8, false), ranked(0, 0.75, false), ranked(2, 0.1, true)],
+            equivalents: vec![0],
+            next: Some(2),
             eliminations: vec![Elimination { combo: 2, after_cells: 30, by: Some(1) }],
             cells: 117,
             cells_of: 600,
             spent: Some(NanoDollars(500_000_000)),
             unknown_costs: 0,
             saved: NanoDollars(125_000_000),
+            avoided: Some(NanoDollars(900_000_000)),
             front: vec![0, 1],
         }
     }
@@ -156,18 +162,22 @@ pub(super) mod tests {
     #[test]
     fn table_and_notes_describe_the_search() {
         let found = selection();
-        let table = ranking_table(&found.ranking, Some(found.winner), &found.front, 10);
+        let table = ranking_table(&found.ranking, Some(&found), 10);
         insta::assert_snapshot!(table, @r#"
            combination                score  95 % interval  cells  errors  $ per task  seconds
         1  planner=m1 + solver=large  0.800  0.700 – 0.900     39       1    0.002000     1.50  best, front
-        2  planner=m0 + solver=large  0.750  0.650 – 0.850     40            0.001000     1.50  front
+        2  planner=m0 + solver=large  0.750  0.650 – 0.850     40            0.001000     1.50  equivalent, front
         3  planner=m2 + solver=large  0.100              –     38            0.003000     1.50  eliminated
         "#);
         insta::assert_snapshot!(selection_notes(&found).join("\n"), @r#"
-        best: planner=m1 + solver=large (confidence 99.9 %)
-        reason: the others are worse
+        best: planner=m1 + solver=large
+        confidence: no combination is more than 0.01 better on these cases: 99.9 % sure
+        not distinguishable on these 38 cases: planner=m0 + solver=large
+        next distinguishable: planner=m2 + solver=large, worse by 0.700 (95 % interval 0.600 – 0.800, 38 shared cases)
+        cost: $0.002000 per task; the most expensive equivalent (planner=m0 + solver=large) costs 0.50 times as much
         cells: 117 of 600 (20 %); spent: $0.500000
-        shared answers saved: $0.125000
+        saved: about $0.90 for 483 cells that were not evaluated, $0.125000 by shared answers
+        reason to stop: the others are worse
         1 combination eliminated; see selection.json for details
         budget exhausted; a larger budget may change the result
         "#);
@@ -182,13 +192,13 @@ pub(super) mod tests {
         );
         let mut unknown = found.ranking[..1].to_vec();
         unknown[0].cost = None;
-        insta::assert_snapshot!(ranking_table(&unknown, None, &[], 1), @r#"
+        insta::assert_snapshot!(ranking_table(&unknown, None, 1), @r#"
            combination                score  95 % interval  cells  errors  $ per task  seconds
         1  planner=m1 + solver=large  0.800  0.700 – 0.900     39       1           –     1.50
         "#);
         let mut weighted = found.ranking.clone();
         weighted[0].mean = Some(0.7);
-        insta::assert_snapshot!(ranking_table(&weighted, None, &[], 1), @r#"
+        insta::assert_snapshot!(ranking_table(&weighted, None, 1), @r#"
            combination                score  worth  95 % interval  cells  errors  $ per task  seconds
         1  planner=m1 + solver=large  0.800  0.700  0.700 – 0.900     39       1    0.002000     1.50
         "#);

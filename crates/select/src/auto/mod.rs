@@ -289,4 +289,9 @@ impl Selector for Auto {
     fn so_far(&self, _evidence: &Evidence) -> Option<SelectorChoice> {
         self.leader.clone()
     }
+
+    fn claim(&self) -> Option<String> {
+        let epsilon = self.options.epsilon;
+        Some(format!("no combination is more than {epsilon} better on these cases"))
+    }
 }

@@ -2,7 +2,8 @@
 
 use super::cell::CellFailure;
 use crate::combination::Combination;
-use crate::outcome::{RankedCombination, SearchOutcome};
+use crate::outcome::SearchOutcome;
+use crate::ranking::RankedCombination;
 use crate::search::{SearchProgress, SelectError};
 use crate::selectors::OptionsError;
 use crate::space::{Space, SpaceError};
@@ -50,7 +51,10 @@ impl SelectionResult {
             mean: Some(score),
             interval: None,
             score: Some(score),
+            adjusted: Some(score),
+            adjusted_score: Some(score),
             n: 1,
+            gap: None,
             errors: 0,
             cost: None,
             latency: 0.0,
@@ -61,15 +65,19 @@ impl SelectionResult {
             selector: "auto".to_owned(),
             winner: winner.number(),
             confidence: None,
+            claim: None,
             reason: String::new(),
             stopped: None,
             ranking: vec![ranked],
+            equivalents: Vec::new(),
+            next: None,
             eliminations: Vec::new(),
             cells: 1,
             cells_of: winner.space().cells(),
             spent: None,
             unknown_costs: 1,
             saved: NanoDollars::default(),
+            avoided: None,
             front: vec![winner.number()],
         };
         SelectionResult::of_search(Arc::clone(winner.space()), outcome, Vec::new())

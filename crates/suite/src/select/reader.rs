@@ -1,6 +1,6 @@
 //! Reading and validation of `[select]`.
 
-use super::{SelectBudget, SelectObjective, SelectPlan};
+use super::{SelectBudget, SelectMeasure, SelectObjective, SelectPlan};
 use crate::models::NamedModel;
 use crate::pricing::model_prices;
 use crate::problem::{Problem, Problems, suggest};
@@ -290,7 +290,12 @@ impl SelectReader<'_, '_> {
                 .at(span, format!("`{first}` and `{second}` cannot be combined"))
                 .with_hint("use only one of the weights, `cheapest_within` and `max_task_usd`");
         }
+        let measure = match self.node.text("objective").map(|objective| objective.value) {
+            Some("pass_rate") => SelectMeasure::PassRate,
+            _ => SelectMeasure::Score,
+        };
         SelectObjective {
+            measure,
             cost_weight: number("cost_weight"),
             latency_weight: number("latency_weight"),
             cheapest_within: number("cheapest_within"),

@@ -10,7 +10,7 @@ const COUNT: ValueType = ValueType::Integer { min: 1, max: 1_000_000_000 };
 pub(super) const SELECT: Section =
     Section::new("Search space and method of `bakeoff select`", &FIELDS);
 
-const FIELDS: [Field; 24] = [
+const FIELDS: [Field; 25] = [
     optional(
         "target",
         ValueType::Text,
@@ -36,6 +36,11 @@ const FIELDS: [Field; 24] = [
         "epsilon",
         SHARE,
         "For `auto` and `epsilon_lucb`: score difference up to which combinations count as equal [default: 0.01]",
+    ),
+    optional(
+        "objective",
+        ValueType::Choice(&["score", "pass_rate"]),
+        "Quantity to maximise: mean score, or share of trials that pass [default: score]",
     ),
     optional(
         "cost_weight",

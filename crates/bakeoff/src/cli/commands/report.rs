@@ -1,14 +1,14 @@
 //! `bakeoff report`: prints the results of a run.
 
 use crate::arguments::ReportArguments;
-use crate::error::CliError;
-use crate::export::export;
+use crate::error::{CliError, UsageError};
+use crate::export::{export, export_rows, write};
 use crate::outcome::Outcome;
 use crate::printer::Printer;
 use bakeoff_core::{Summary, Verdict};
 use bakeoff_eval::{JOURNAL_DAMAGED, SelectionFile};
 use bakeoff_history::{PastRun, find_run};
-use bakeoff_report::{Failures, Rates, notes, rates_table, summary_table};
+use bakeoff_report::{Failures, Rates, notes, rates_table, selection_markdown, summary_table};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -18,15 +18,14 @@ const MAX_FAILURES: usize = 20;
 pub(super) fn run(arguments: &ReportArguments, printer: &Printer) -> Result<Outcome, CliError> {
     let folder = find_run(&arguments.run.out, &arguments.run.run)?;
     let past = PastRun::open(&folder)?;
+    let outcome = Outcome::passed().with("run_dir", folder.display().to_string());
+    if past.file.select.is_some() {
+        return report_search(arguments, &folder, &past, outcome, printer);
+    }
     let summary = past.summary()?;
     arguments.export.check(None)?;
     export(&arguments.export, &past, &summary, false, printer)?;
-    let outcome = Outcome::passed().with("run_dir", folder.display().to_string());
     let mut rates = Rates::new(Arc::clone(&past.file.suite.cases.chosen));
-    if let Some(selection) = SelectionFile::read(&folder)? {
-        super::select::print_selection(&selection, usize::MAX, printer);
-        return Ok(outcome.with("selection", &selection));
-    }
     let mut failures = Failures::new(MAX_FAILURES, Arc::clone(&past.file.suite.cases.chosen));
     for result in past.results()? {
         let result = result?;
@@ -55,6 +54,33 @@ pub(super) fn run(arguments: &ReportArguments, printer: &Printer) -> Result<Outc
         .with("checks", &checks)
         .with("tags", &tags)
         .with("summary", &summary))
+}
+
+/// Prints and exports the result of a search, which has a winner instead of a verdict.
+fn report_search(
+    arguments: &ReportArguments,
+    folder: &Path,
+    past: &PastRun,
+    outcome: Outcome,
+    printer: &Printer,
+) -> Result<Outcome, CliError> {
+    if arguments.export.junit.is_some() {
+        let message = format!("{} is a search, which has no tests for --junit", past.file.run_id);
+        return Err(UsageError::new(message).hint("`--markdown FILE` writes its result").into());
+    }
+    let Some(selection) = SelectionFile::read(folder)? else {
+        let message = format!("the search {} has no result", past.file.run_id);
+        let command = resume_command(past, &arguments.run.out);
+        return Err(UsageError::new(message).hint(format!("`{command}` resumes it")).into());
+    };
+    export_rows(&arguments.export, past, printer)?;
+    if let Some(path) = &arguments.export.markdown {
+        let run_id = selection.run_id.as_str();
+        let page = selection_markdown(&selection.selection, &selection.suite, run_id);
+        write(path, |writer| writer.write_all(page.as_bytes()))?;
+    }
+    super::select::print_selection(&selection, usize::MAX, printer);
+    Ok(outcome.with("best", &selection.best).with("selection", &selection))
 }
 
 /// Returns the verdict of a run with its rule.

@@ -111,12 +111,12 @@ impl SearchDisplay {
         }
         if self.prints_lines {
             if let Some(leader) = ranking.first() {
-                let score = leader.score.unwrap_or_default();
+                let score = leader.adjusted_score.unwrap_or_default();
                 line.push_str(&format!("; leader: {} {score:.3} on {}", leader.name, leader.n));
             }
             return Some(line);
         }
-        let table = ranking_table(&ranking, None, &[], MAX_ROWS);
+        let table = ranking_table(&ranking, None, MAX_ROWS);
         self.table = format!("{line}\n{table}");
         self.draw();
         None

@@ -179,7 +179,8 @@ fn conclude(
             printer.error(error.to_string(), None);
             printer.message(format!("results: {}", folder.display()));
             hint();
-            return Ok(outcome.with("selection", ()).with("error", error.to_string()));
+            let outcome = outcome.with("best", ()).with("selection", ());
+            return Ok(outcome.with("error", error.to_string()));
         }
     };
     let title = format!("{}: {} on score and cost", file.suite, file.target);
@@ -194,14 +195,13 @@ fn conclude(
         printer.message(format!("roles: {}", path.display()));
     }
     hint();
-    Ok(outcome.with("selection", file))
+    Ok(outcome.with("best", &file.best).with("selection", file))
 }
 
 /// Prints the best combinations and the notes of a selection.
 pub(super) fn print_selection(file: &SelectionFile, max_rows: usize, printer: &Printer) {
     let selection = &file.selection;
-    let winner = Some(selection.winner);
-    printer.data(ranking_table(&selection.ranking, winner, &selection.front, max_rows));
+    printer.data(ranking_table(&selection.ranking, Some(selection), max_rows));
     let hidden = selection.ranking.len().saturating_sub(max_rows);
     if hidden > 0 {
         printer.data(format!("   … and {hidden} more; --all prints them"));
