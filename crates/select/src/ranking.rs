@@ -77,8 +77,8 @@ pub fn rank_combinations(
         let mean = |ranked: &RankedCombination| ranked.adjusted.unwrap_or(f64::NEG_INFINITY);
         (group(one).cmp(&group(two)))
             .then_with(|| mean(two).total_cmp(&mean(one)))
-            .then_with(|| one.latency.total_cmp(&two.latency))
             .then_with(|| one.cost.cmp(&two.cost))
+            .then_with(|| one.combo.cmp(&two.combo))
     });
     ranking
 }

@@ -20,6 +20,10 @@ use rand::SeedableRng;
 use rand::rngs::ChaCha8Rng;
 use rand::seq::SliceRandom;
 
+/// Minimum number of cells of a round, while there are as many: the default concurrency limit. It is not the limit of the
+/// search, because rounds must not depend on that.
+const MIN_ROUND_CELLS: usize = 20;
+
 /// Options of [`Strict`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -157,7 +161,8 @@ impl Selector for Strict {
                     _ => SelectorStep::Choose(choice),
                 };
             }
-            let step = ((self.options.step * self.order.len() as f64) as usize).max(1);
+            let step = (self.options.step * self.order.len() as f64) as usize;
+            let step = step.max(MIN_ROUND_CELLS.div_ceil(self.active.len().max(1)));
             let to = (self.requested + step).min(self.order.len());
             let datapoints = &self.order[self.requested..to];
             let cells = self.active.iter().flat_map(|&combo| {
@@ -178,5 +183,24 @@ impl Selector for Strict {
 
     fn eliminations(&self) -> &[Elimination] {
         &self.eliminations
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{chosen, run, space};
+
+    #[test]
+    fn rounds_use_the_default_concurrency() {
+        let space = space(2, 200);
+        let score = |cell: Cell| Some(f64::from(cell.datapoint % 4 != 0 || cell.combo == 1));
+        let mut selector = Strict::new(&space, StrictOptions::default());
+        let (rounds, end, _) = run(&space, &mut selector, score);
+        assert_eq!(chosen(&end), 1);
+        assert!(
+            rounds.len() > 1 && rounds.iter().all(|round| round.cells.len() == 20),
+            "{rounds:?}"
+        );
     }
 }

@@ -45,6 +45,7 @@ mod resume;
 mod runs;
 mod secrets;
 mod select;
+mod select_methods;
 mod select_report;
 mod services;
 mod shell;

@@ -110,6 +110,23 @@ impl Matrix {
         self.cells.iter().map(mean).collect()
     }
 
+    /// Returns the price of each candidate of each role: the mean cost of a cell of its combinations. A matrix does not
+    /// have the prices per token.
+    pub fn prices(&self) -> Vec<Vec<Option<NanoDollars>>> {
+        let costs = self.costs();
+        let price = |role: usize, candidate: usize| {
+            let members = |combo: &usize| self.space.members(*combo)[role] as usize == candidate;
+            let combos: Vec<usize> = (0..self.space.combos()).filter(members).collect();
+            let sum: f64 = combos.iter().map(|&combo| costs[combo]).sum();
+            NanoDollars::from_dollars(sum / (combos.len() * self.space.datapoints()) as f64)
+        };
+        let roles = self.space.roles().iter().enumerate();
+        let prices = |(role, of): (usize, &Role)| {
+            (0..of.candidates.len()).map(|candidate| price(role, candidate)).collect()
+        };
+        roles.map(prices).collect()
+    }
+
     /// Returns the cost of each combination over all datapoints, in dollars.
     pub fn costs(&self) -> Vec<f64> {
         let sum = |row: &Vec<Observation>| {

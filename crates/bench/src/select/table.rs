@@ -5,7 +5,7 @@ use super::goals::mean;
 use super::matrix::Matrix;
 use super::replay::{BuildSelector, EPSILON, ReplayFigures, replay};
 use crate::usage;
-use bakeoff_select::{OptionsError, SelectorOptions, Space, build_selector};
+use bakeoff_select::{Hints, OptionsError, SelectorOptions, Space, build_selector};
 use std::ops::Range;
 
 /// Selector whose cost is the reference.
@@ -86,7 +86,7 @@ pub fn select(
     // Invalid selectors are reported before any output.
     if let Some(first) = config.groups.iter().flat_map(|group| &group.matrices).next() {
         for name in &order {
-            build_selector(name, &first.space, &options(name, config.confidence, 0))?;
+            build_selector(name, &first.space, &options(name, config.confidence, first, 0))?;
         }
     }
     for group in &config.groups {
@@ -95,11 +95,13 @@ pub fn select(
             mean(group.matrices.iter().map(|matrix| lower_bound(matrix, EPSILON))).unwrap_or(0.0);
         let mut reference = None;
         for name in &order {
-            let build = |space: &Space, seed| {
-                build_selector(name, space, &options(name, config.confidence, seed))
+            let measure = |matrix: &Matrix| {
+                let build = |space: &Space, seed| {
+                    build_selector(name, space, &options(name, config.confidence, matrix, seed))
+                };
+                measure(matrix, &config.seeds, &build)
             };
-            let measured =
-                group.matrices.iter().map(|matrix| measure(matrix, &config.seeds, &build));
+            let measured = group.matrices.iter().map(measure);
             let measured = measured.collect::<Result<Vec<_>, _>>()?;
             let cpu_seconds = mean(measured.iter().map(|(_, cpu)| *cpu)).unwrap_or(0.0);
             let matrices: Vec<ReplayFigures> =
@@ -128,12 +130,13 @@ pub fn select(
     Ok(rows)
 }
 
-/// Returns the options of a selector.
-fn options(name: &str, confidence: f64, seed: u64) -> SelectorOptions {
+/// Returns the options of a selector, as `bakeoff select` sets them.
+fn options(name: &str, confidence: f64, matrix: &Matrix, seed: u64) -> SelectorOptions {
     let confidence = has_confidence(name).then_some(confidence);
     let mut options = SelectorOptions::default();
     options.seed = seed;
     options.confidence = confidence;
+    options.hints = (name == "hill_climbing").then(|| Hints::from_prices(matrix.prices()));
     options
 }
 

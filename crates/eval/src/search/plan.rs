@@ -4,9 +4,7 @@ use super::prices::prices_per_call;
 use crate::Error;
 use crate::run::Run;
 use bakeoff_core::NanoDollars;
-use bakeoff_select::{
-    Hint, Hints, Objective, OptionsError, Role, SearchBudget, SelectorOptions, Space,
-};
+use bakeoff_select::{Hints, Objective, OptionsError, Role, SearchBudget, SelectorOptions, Space};
 use bakeoff_suite::SelectPlan;
 use std::time::Duration;
 
@@ -80,12 +78,8 @@ pub(super) fn options(
     overrides: &SearchOverrides,
     objective: Objective,
 ) -> SelectorOptions {
-    // Hill climbing uses prices to find cheaper neighbours.
-    let hints = (method == "hill_climbing").then(|| {
-        let hint = |price| Hint { quality_rank: None, price };
-        let prices = prices_per_call(&run.suite).into_iter();
-        Hints(prices.map(|role| role.into_iter().map(hint).collect()).collect())
-    });
+    let hints =
+        (method == "hill_climbing").then(|| Hints::from_prices(prices_per_call(&run.suite)));
     let mut options = plan.options.clone();
     options.seed = run.config.seed;
     options.objective = objective;

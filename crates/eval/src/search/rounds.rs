@@ -17,6 +17,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc;
 
+/// Maximum number of concurrent cells if nothing else limits them.
+const DEFAULT_CONCURRENT: usize = 20;
+
 /// Executes all rounds. The first result is the first error while results were recorded, the second that
 /// of the search.
 pub(super) async fn run_rounds(
@@ -45,7 +48,7 @@ pub(super) async fn run_rounds(
         TargetFeeder::new(suite, &active.context.client, FillRule::RESERVE);
     let pool_loads = || pools.iter().map(Pool::load).collect();
     let mut options = SearchOptions::default();
-    options.max_concurrent = max_concurrent(suite);
+    options.max_concurrent = max_concurrent(suite, &pools);
     options.feeder = Some(CellFeeder::new(feeder, &pool_loads));
     options.budget = SearchBudget { cost: remaining, ..search.budget };
     options.objective = search.options.objective;
@@ -108,7 +111,7 @@ fn record_cell(
 }
 
 /// Returns the maximum number of concurrent cells, which the pools limit further.
-fn max_concurrent(suite: &Suite) -> usize {
+fn max_concurrent(suite: &Suite, pools: &[Pool]) -> usize {
     // A search has many combinations, so a limit for each would not bound the programs.
     let starts_programs = suite.targets.iter().any(|target| {
         target.is_program() || target.agent().is_some_and(AgentSettings::starts_programs)
@@ -116,6 +119,7 @@ fn max_concurrent(suite: &Suite) -> usize {
     match suite.settings.parallel {
         Some(parallel) => parallel as usize,
         None if starts_programs => available_cores(),
+        None if pools.iter().all(|pool| pool.limit() == u32::MAX) => DEFAULT_CONCURRENT,
         None => usize::MAX,
     }
 }

@@ -197,7 +197,7 @@ pub(super) mod tests {
         1  planner=m1 + solver=large  0.800  0.700 – 0.900     39       1           –     1.50
         "#);
         let mut weighted = found.ranking.clone();
-        weighted[0].mean = Some(0.7);
+        (weighted[0].mean, weighted[0].adjusted) = (Some(0.7), Some(0.7));
         insta::assert_snapshot!(ranking_table(&weighted, None, 1), @r#"
            combination                score  worth  95 % interval  cells  errors  $ per task  seconds
         1  planner=m1 + solver=large  0.800  0.700  0.700 – 0.900     39       1    0.002000     1.50

@@ -61,7 +61,7 @@ impl Bayesian {
             plan: Plan::new(space, seed),
             batch: config.batch,
             budget,
-            first: budget.min(2 * (space.roles().len() + 1)),
+            first: budget.min(random_combinations(space)),
             order,
             requested: 0,
             shape: None,
@@ -103,6 +103,11 @@ impl Bayesian {
     }
 }
 
+/// Number of random combinations before the first fit of the model.
+fn random_combinations(space: &Space) -> usize {
+    2 * (space.roles().len() + 1)
+}
+
 impl Selector for Bayesian {
     fn name(&self) -> &'static str {
         "bayesian"
@@ -123,8 +128,17 @@ impl Selector for Bayesian {
                 return SelectorStep::Evaluate(round);
             }
         }
-        let reason =
+        let mut reason =
             format!("{} of {} combinations were evaluated", self.requested, self.plan.combos);
+        if self.first == self.budget && self.budget < self.plan.combos {
+            let needed = random_combinations(&self.space) as f64 / self.plan.combos as f64;
+            reason.push_str(", all of them at random");
+            if needed < 1.0 {
+                let fraction = ((100.0 * needed).floor() + 1.0) / 100.0;
+                let hint = format!(": the model chooses some if `fraction` is at least {fraction}");
+                reason.push_str(&hint);
+            }
+        }
         let mut requested = self.order[..self.requested].to_vec();
         requested.sort_unstable();
         Plan::choose(evidence, requested, reason)

@@ -23,7 +23,7 @@ pub struct HillClimbingConfig {
     pub patience: usize,
     /// Neighbours per round.
     pub batch: usize,
-    /// Prior knowledge about the candidates. Without it, any change of one role is a neighbour.
+    /// Prior knowledge about the candidates. Neighbours that it suggests come first.
     pub hints: Option<Hints>,
 }
 
@@ -104,33 +104,33 @@ impl HillClimbing {
             self.numbers.get(&members).copied().filter(is_new)
         };
         let mut found: Vec<usize> = Vec::new();
-        match &self.config.hints {
-            Some(hints) => {
-                // The nearest neighbour in each role: better quality first while the score can improve, lower
-                // cost first once it cannot.
-                let nearest = |list: fn(&Hints, usize, u32) -> Vec<u32>| {
-                    let of = |role: &usize| {
-                        let mut list = list(hints, *role, members[*role]).into_iter();
-                        list.find_map(|candidate| changed(*role, candidate))
-                    };
-                    roles.iter().filter_map(of).collect::<Vec<_>>()
+        if let Some(hints) = &self.config.hints {
+            // The nearest neighbour in each role: better quality first while the score can improve, lower cost first
+            // once it cannot.
+            let nearest = |list: fn(&Hints, usize, u32) -> Vec<u32>| {
+                let of = |role: &usize| {
+                    let mut list = list(hints, *role, members[*role]).into_iter();
+                    list.find_map(|candidate| changed(*role, candidate))
                 };
-                let (better, cheaper) = (nearest(Hints::better), nearest(Hints::cheaper));
-                let (first, then) = if perfect { (cheaper, better) } else { (better, cheaper) };
-                for combo in first.into_iter().chain(then) {
-                    if !found.contains(&combo) {
-                        found.push(combo);
-                    }
+                roles.iter().filter_map(of).collect::<Vec<_>>()
+            };
+            let (better, cheaper) = (nearest(Hints::better), nearest(Hints::cheaper));
+            let (first, then) = if perfect { (cheaper, better) } else { (better, cheaper) };
+            for combo in first.into_iter().chain(then) {
+                if !found.contains(&combo) {
+                    found.push(combo);
                 }
-            }
-            None => {
-                for role in &roles {
-                    let candidates = 0..self.space.roles()[*role].candidates.len() as u32;
-                    found.extend(candidates.filter_map(|candidate| changed(*role, candidate)));
-                }
-                found.shuffle(&mut self.random);
             }
         }
+        // Hints are incomplete and can be wrong, so every other change of one role follows in random order.
+        let mut others: Vec<usize> = Vec::new();
+        for role in &roles {
+            let candidates = 0..self.space.roles()[*role].candidates.len() as u32;
+            others.extend(candidates.filter_map(|candidate| changed(*role, candidate)));
+        }
+        others.retain(|combo| !found.contains(combo));
+        others.shuffle(&mut self.random);
+        found.extend(others);
         found
     }
 
@@ -264,11 +264,33 @@ mod tests {
             let config = HillClimbingConfig { restarts: 1, hints, ..Default::default() };
             let mut selector = HillClimbing::new(&space, config, seed).unwrap();
             let (rounds, end, _) = run(&space, &mut selector, score);
-            // Each round is one step up, with no detour.
+            // Each round is one step up, with no detour, until no neighbour of the top is better.
             let first = space.members(rounds[0].cells[0].combo);
             let steps: u32 = first.iter().map(|candidate| 3 - candidate).sum();
-            assert_eq!((chosen(&end), rounds.len()), (63, 1 + steps as usize));
+            assert_eq!((chosen(&end), rounds.len()), (63, 1 + steps as usize + 3));
+            assert_eq!(rounds[steps as usize].cells[0].combo, 63);
             assert!(rounds.iter().all(|round| round.cells.len() == 3 && round.batch == 3));
+        }
+    }
+
+    #[test]
+    fn combination_that_hints_do_not_suggest_is_found() {
+        let space = grid(&[4, 4], 3);
+        // Prices of half of the candidates are unknown, and the best combination consists of those.
+        let prices = vec![vec![Some(dollars(1.0)), Some(dollars(2.0)), None, None]; 2];
+        let score = |cell: Cell| {
+            let members = space.members(cell.combo).iter();
+            Some(members.map(|&member| [0.1, 0.0, 0.2, 0.4][member as usize]).sum())
+        };
+        for hints in
+            [Some(Hints::from_prices(prices)), Some(Hints::from_prices(vec![vec![None; 4]; 2]))]
+        {
+            for seed in 0..10 {
+                let config =
+                    HillClimbingConfig { patience: 6, hints: hints.clone(), ..Default::default() };
+                let mut selector = HillClimbing::new(&space, config, seed).unwrap();
+                assert_eq!(chosen(&run(&space, &mut selector, score).1), 15, "seed {seed}");
+            }
         }
     }
 

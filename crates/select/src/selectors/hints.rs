@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// Prior knowledge about one candidate for one role.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Hint {
-    /// Position in a ranking by quality, the best first; candidates without one come last.
+    /// Position in a ranking by quality, the lowest is the best; candidates without one come last.
     pub quality_rank: Option<f64>,
     /// Cost of a typical call.
     #[serde(default, with = "crate::money::optional_dollars")]
@@ -21,6 +21,16 @@ pub struct Hint {
 pub struct Hints(pub Vec<Vec<Hint>>);
 
 impl Hints {
+    /// Creates hints from the cost of a typical call of each candidate of each role. A more expensive candidate counts as
+    /// better, as far as nothing else is known.
+    pub fn from_prices(prices: Vec<Vec<Option<NanoDollars>>>) -> Hints {
+        let hint = |price: Option<NanoDollars>| Hint {
+            quality_rank: price.map(|price| -model_dollars(price)),
+            price,
+        };
+        Hints(prices.into_iter().map(|role| role.into_iter().map(hint).collect()).collect())
+    }
+
     pub(crate) fn check(&self, space: &Space) -> Result<(), OptionsError> {
         let roles = space.roles();
         let matches_space = self.0.len() == roles.len()

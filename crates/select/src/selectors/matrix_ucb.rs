@@ -15,16 +15,19 @@ pub struct MatrixUcbConfig {
     pub curiosity: f64,
     /// Share of all cells to evaluate, rounded up.
     pub fraction: f64,
-    /// Datapoints evaluated between two decisions. It does not depend on the concurrency limit, so the
-    /// choice does not either.
-    pub batch: usize,
+    /// Cells evaluated between two updates of the means. It does not depend on the concurrency limit, so the choice does
+    /// not either. `None`: a tenth of the cells to evaluate, at most 20, the default concurrency limit.
+    pub batch: Option<usize>,
 }
 
 impl Default for MatrixUcbConfig {
     fn default() -> MatrixUcbConfig {
-        MatrixUcbConfig { curiosity: 1.0, fraction: 0.3, batch: 1 }
+        MatrixUcbConfig { curiosity: 1.0, fraction: 0.3, batch: None }
     }
 }
+
+/// Maximum of the default batch.
+const MAX_DEFAULT_BATCH: usize = 20;
 
 /// Evaluates the combination with the highest mean + √(a/n), unvisited ones first.
 #[derive(Debug, Clone)]
@@ -33,6 +36,7 @@ pub struct MatrixUcb {
     config: MatrixUcbConfig,
     /// Number of cells to evaluate.
     target: usize,
+    batch: usize,
     /// For each combination, the number of visited cells and their mean, as of the last update.
     rows: Vec<(usize, f64)>,
 }
@@ -50,9 +54,10 @@ impl MatrixUcb {
     ) -> Result<MatrixUcb, OptionsError> {
         let target = part(fraction(config.fraction)?, space.cells());
         at_least("curiosity", config.curiosity, 0.0)?;
-        at_least("batch", config.batch as f64, 1.0)?;
+        let batch = config.batch.unwrap_or_else(|| target.div_ceil(10).clamp(1, MAX_DEFAULT_BATCH));
+        at_least("batch", batch as f64, 1.0)?;
         let rows = vec![(0, 0.0); space.combos()];
-        Ok(MatrixUcb { plan: Plan::new(space, seed), config, target, rows })
+        Ok(MatrixUcb { plan: Plan::new(space, seed), config, target, batch, rows })
     }
 
     /// Updates the means of combinations that were visited since the last call.
@@ -67,14 +72,17 @@ impl MatrixUcb {
         }
     }
 
-    /// Returns the combination with the highest bound that has unvisited cells; the first of equals.
-    fn best_row(&self) -> Option<usize> {
-        let bound = |(visited, mean): (usize, f64)| match visited {
+    /// Returns the combination with the highest bound that has unvisited cells; the first of equals. `requested` cells of
+    /// each combination count as visited.
+    fn best_row(&self, requested: &[usize]) -> Option<usize> {
+        let bound = |visited: usize, mean: f64| match visited {
             0 => f64::INFINITY,
             _ => mean + (self.config.curiosity / visited as f64).sqrt(),
         };
-        let open = self.rows.iter().enumerate().filter(|row| row.1.0 < self.plan.order.len());
-        let bounds = open.map(|(combo, row)| (combo, bound(*row)));
+        let rows = self.rows.iter().zip(requested).enumerate();
+        let rows = rows.map(|(combo, ((visited, mean), more))| (combo, visited + more, *mean));
+        let open = rows.filter(|(_, visited, _)| *visited < self.plan.order.len());
+        let bounds = open.map(|(combo, visited, mean)| (combo, bound(visited, mean)));
         let best = bounds.reduce(
             |first, other| {
                 if other.1.total_cmp(&first.1).is_gt() { other } else { first }
@@ -92,7 +100,8 @@ impl Selector for MatrixUcb {
     fn next(&mut self, evidence: &Evidence) -> SelectorStep {
         self.update(evidence);
         let left = self.target.saturating_sub(evidence.cells());
-        let next = if left == 0 { None } else { self.best_row() };
+        let mut requested = vec![0; self.plan.combos];
+        let next = if left == 0 { None } else { self.best_row(&requested) };
         let Some(row) = next else {
             let reason = format!("{} cells were evaluated", evidence.cells());
             return Plan::choose(evidence, 0..self.plan.combos, reason);
@@ -106,10 +115,19 @@ impl Selector for MatrixUcb {
                 batch: 1,
             });
         }
-        let mut round = self.plan.full_round(evidence, [row]);
-        round.cells.truncate(self.config.batch.min(left));
-        round.batch = round.cells.len();
-        SelectorStep::Evaluate(round)
+        // Each further cell of the batch goes where the bound would be the highest if the cells before it left the means
+        // as they are.
+        let mut cells: Vec<Cell> = Vec::new();
+        while cells.len() < self.batch.min(left)
+            && let Some(combo) = self.best_row(&requested)
+        {
+            let row = self.plan.order.iter().map(|&datapoint| Cell { combo, datapoint });
+            let unvisited = row.filter(|cell| !evidence.is_visited(*cell));
+            cells.extend(unvisited.skip(requested[combo]).take(1));
+            requested[combo] += 1;
+        }
+        let batch = cells.len();
+        SelectorStep::Evaluate(EvaluationRound { cells, batch })
     }
 }
 
@@ -119,7 +137,8 @@ mod tests {
     use crate::testing::{chosen, filled, run, space};
 
     fn new_selector(space: &Space, fraction: f64, batch: usize) -> MatrixUcb {
-        MatrixUcb::new(space, MatrixUcbConfig { fraction, batch, curiosity: 1.0 }, 4).unwrap()
+        MatrixUcb::new(space, MatrixUcbConfig { fraction, batch: Some(batch), curiosity: 1.0 }, 4)
+            .unwrap()
     }
 
     /// The first datapoint of the order.
@@ -134,16 +153,31 @@ mod tests {
         let rows = [vec![Some(1.0); 4], vec![Some(0.5); 2], vec![Some(0.3)]];
         let mut selector = new_selector(&space, 1.0, 1);
         selector.update(&filled(&space, &rows));
-        assert_eq!(selector.best_row(), Some(2));
+        assert_eq!(selector.best_row(&[0; 3]), Some(2));
         // 0.2 + 1 = 1.2 is less than 1.207.
         let rows = [vec![Some(1.0); 4], vec![Some(0.5); 2], vec![Some(0.2)]];
         let mut selector = new_selector(&space, 1.0, 1);
         selector.update(&filled(&space, &rows));
-        assert_eq!(selector.best_row(), Some(1));
+        assert_eq!(selector.best_row(&[0; 3]), Some(1));
         // An unvisited combination comes before all others.
         let mut selector = new_selector(&space, 1.0, 1);
         selector.update(&filled(&space, &[vec![Some(1.0)], vec![Some(1.0)], vec![]]));
-        assert_eq!(selector.best_row(), Some(2));
+        assert_eq!(selector.best_row(&[0; 3]), Some(2));
+    }
+
+    #[test]
+    fn default_batch_uses_the_default_concurrency_and_spreads_over_combinations() {
+        let space = space(9, 80);
+        let mut selector = MatrixUcb::new(&space, MatrixUcbConfig::default(), 4).unwrap();
+        let score = |cell: Cell| Some(0.1 * cell.combo as f64);
+        let (rounds, end, _) = run(&space, &mut selector, score);
+        assert_eq!(chosen(&end), 8);
+        assert!(rounds[1..rounds.len() - 1].iter().all(|round| round.cells.len() == 20));
+        let combos = |round: &EvaluationRound| {
+            let combos = round.cells.iter().map(|cell| cell.combo);
+            combos.collect::<std::collections::BTreeSet<_>>().len()
+        };
+        assert!(combos(&rounds[1]) > 3, "{rounds:?}");
     }
 
     #[test]

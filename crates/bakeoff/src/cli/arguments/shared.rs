@@ -131,8 +131,8 @@ pub(crate) struct ExecutionArguments {
     /// Folder of all runs
     #[arg(long, visible_alias = "output-dir", value_name = "DIR", default_value = "runs")]
     pub(crate) out: PathBuf,
-    /// Maximum number of concurrent trials [default: from the suite; else the limits of the models, or the number of cores for programs]
-    #[arg(long, value_name = "N", value_parser = positive::<u32>)]
+    /// Maximum number of concurrent trials [default: from the suite; else the limits of the models, or the number of cores for programs; `select`: 20 if nothing limits]
+    #[arg(long, visible_alias = "max-concurrent", value_name = "N", value_parser = positive::<u32>)]
     pub(crate) parallel: Option<u32>,
     #[command(flatten)]
     pub(crate) only: CaseArguments,
