@@ -106,6 +106,9 @@ pub struct Attempt {
     /// Cost, where prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<NanoDollars>,
+    /// Likely cost of failed requests for which providers charge; not part of `cost`. It counts for the budget of the run.
+    #[serde(default, skip_serializing_if = "NanoDollars::is_zero")]
+    pub lost_cost: NanoDollars,
     /// Part of `cost` that was not spent because the answer was cached.
     #[serde(default, skip_serializing_if = "NanoDollars::is_zero")]
     pub saved: NanoDollars,

@@ -179,6 +179,7 @@ impl Aggregate {
         let cost = numbers.cost.unwrap_or_default().0.saturating_sub(result.attempt.saved.0);
         self.spent += NanoDollars(cost.max(0));
         self.spent += numbers.judge_cost;
+        self.spent += result.attempt.lost_cost;
         for usage in [numbers.usage, result.attempt.judge_usage].into_iter().flatten() {
             self.tokens = self.tokens.saturating_add(usage.total());
         }

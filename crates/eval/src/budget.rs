@@ -145,7 +145,7 @@ impl<'a> TrialReservation<'a> {
     }
 
     /// Records the expense of the trial. An unknown one closes the budget.
-    pub(crate) fn finish(self, attempt: &Attempt) {
+    pub(crate) fn finish(self, attempt: &mut Attempt) {
         let TrialReservation { target, reserved } = self;
         let Some((budget, reservation)) = reserved else { return };
         let limit = budget.limit();
@@ -163,9 +163,11 @@ impl<'a> TrialReservation<'a> {
                 reservation.finish(Expense { cost, tokens });
             }
             // A failed trial probably had the same expense as others.
-            Some(_) if attempt.error.is_some() => reservation.forfeit(),
+            Some(_) if attempt.error.is_some() => {
+                attempt.lost_cost += reservation.forfeit().cost;
+            }
             Some((what, hint)) => {
-                reservation.forfeit();
+                attempt.lost_cost += reservation.forfeit().cost;
                 let name = target.base();
                 budget
                     .close(format!("`{name}` reported no {what}, which the budget needs; {hint}"));

@@ -43,7 +43,7 @@ impl CallReservation {
             Ok(reservation) => Ok(CallReservation(Some(reservation))),
             Err(exhausted) => {
                 let failure = Failure::local(ErrorKind::Budget, exhausted.to_string());
-                Err(CallError { failure, retries })
+                Err(CallError::new(failure, retries))
             }
         }
     }
@@ -56,26 +56,32 @@ impl CallReservation {
         }
     }
 
-    /// Records a failed request. Providers charge for answers that arrive late or damaged.
+    /// Records a failed request, and adds its likely cost to `lost`. Providers charge for answers that arrive late or
+    /// damaged.
     pub(crate) async fn after_failure(
         self,
         call: ModelCall<'_>,
         kind: ErrorKind,
         retries: u32,
+        lost: &mut NanoDollars,
     ) -> Result<CallReservation, CallError> {
-        match self.0 {
-            Some(reservation) if is_charged(kind) => {
-                reservation.forfeit();
-                CallReservation::new(call, retries).await
-            }
-            unchanged => Ok(CallReservation(unchanged)),
+        if !is_charged(kind) {
+            return Ok(self);
         }
+        self.end_with_failure(call, kind, lost);
+        CallReservation::new(call, retries).await
     }
 
-    /// Records that the last request failed.
-    pub(crate) fn end_with_failure(self, kind: ErrorKind) {
-        if let Some(reservation) = self.0.filter(|_| is_charged(kind)) {
-            reservation.forfeit();
+    /// Records that the last request failed, and adds its likely cost to `lost`.
+    pub(crate) fn end_with_failure(
+        self,
+        call: ModelCall<'_>,
+        kind: ErrorKind,
+        lost: &mut NanoDollars,
+    ) {
+        if is_charged(kind) {
+            let likely = self.0.map(Reservation::forfeit);
+            *lost += likely.unwrap_or_else(|| expense(call, &estimate(call))).cost;
         }
     }
 }

@@ -142,6 +142,8 @@ pub struct Call {
     pub cached: bool,
     /// Number of failed requests before the successful one.
     pub retries: u32,
+    /// Likely cost of failed requests for which providers charge: those with late or malformed responses.
+    pub lost: NanoDollars,
     /// Headers of the response.
     pub headers: HeaderMap,
 }
@@ -154,10 +156,16 @@ pub struct CallError {
     pub failure: Failure,
     /// Number of failed requests before the last one.
     pub retries: u32,
+    /// Likely cost of failed requests for which providers charge: those with late or malformed responses.
+    pub lost: NanoDollars,
 }
 
 impl CallError {
+    pub(crate) fn new(failure: Failure, retries: u32) -> CallError {
+        CallError { failure, retries, lost: NanoDollars(0) }
+    }
+
     pub(crate) fn cancelled(retries: u32) -> CallError {
-        CallError { failure: Failure::local(ErrorKind::Cancelled, "cancelled"), retries }
+        CallError::new(Failure::local(ErrorKind::Cancelled, "cancelled"), retries)
     }
 }

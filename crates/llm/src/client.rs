@@ -233,6 +233,7 @@ impl Client {
                 latency: entry.latency.unwrap_or_default(),
                 cached: true,
                 retries: 0,
+                lost: NanoDollars(0),
                 headers: HeaderMap::new(),
             });
         }

@@ -7,7 +7,7 @@ use crate::pool_stop::stop_reason;
 use crate::record::{RequestGuard, RequestInfo, RequestTraffic, RetryInfo};
 use crate::request::{self, PreparedRequest, ProviderResponse};
 use crate::{Client, Failure, quota};
-use bakeoff_core::ErrorKind;
+use bakeoff_core::{ErrorKind, NanoDollars};
 use bakeoff_pace::{
     FailedAttempt, Permit, PermitRequest, Pool, PoolStopped, RetryDelay, RetryPolicy,
     RetryProgress, SendOutcome,
@@ -29,21 +29,29 @@ pub(crate) struct ModelCall<'a> {
 impl ModelCall<'_> {
     /// Sends requests until one succeeds, no retry is allowed, or the call is cancelled.
     pub(crate) async fn run(self) -> Result<Call, CallError> {
-        let mut waited = RetryProgress::default();
-        let work = self.run_with_retries(&mut waited);
-        tokio::select! {
+        let (mut waited, mut lost) = (RetryProgress::default(), NanoDollars(0));
+        let work = self.run_with_retries(&mut waited, &mut lost);
+        let result = tokio::select! {
             // Cancellation is checked first: a cancelled call must not take a permit that was just released.
             biased;
             () = self.context.cancel.cancelled() => Err(CallError::cancelled(waited.retries)),
             result = work => result,
+        };
+        match result {
+            Ok(call) => Ok(Call { lost, ..call }),
+            Err(error) => Err(CallError { lost, ..error }),
         }
     }
 
-    async fn run_with_retries(self, waited: &mut RetryProgress) -> Result<Call, CallError> {
+    async fn run_with_retries(
+        self,
+        waited: &mut RetryProgress,
+        lost: &mut NanoDollars,
+    ) -> Result<Call, CallError> {
         let ModelCall { client, model, request, context, .. } = self;
-        let pool = client.pools.get(&model.pool, model.limits).map_err(|error| CallError {
-            failure: Failure::local(ErrorKind::InvalidRequest, format!("limits: {error}")),
-            retries: 0,
+        let pool = client.pools.get(&model.pool, model.limits).map_err(|error| {
+            let failure = Failure::local(ErrorKind::InvalidRequest, format!("limits: {error}"));
+            CallError::new(failure, 0)
         })?;
         let retry = model.limits.retry_policy(client.retry);
         let method = if model.is_in_process() { "SIM" } else { "POST" };
@@ -87,10 +95,17 @@ impl ModelCall<'_> {
                 delay.map(|delay| RetryInfo { code: failure.code.as_deref(), pause: delay.pause });
             guard.finish(latency, Some(failure.kind), info);
             let Some(delay) = delay else {
-                reservation.end_with_failure(failure.kind);
-                return Err(CallError { failure, retries });
+                reservation.end_with_failure(self, failure.kind, lost);
+                return Err(CallError::new(failure, retries));
             };
-            reservation = reservation.after_failure(self, failure.kind, retries).await?;
+            let next = reservation.after_failure(self, failure.kind, retries, lost).await;
+            reservation = match next {
+                // The request that was made failed for its own reason, and its cost counts.
+                Err(denied) if denied.failure.kind == ErrorKind::Budget => {
+                    return Err(CallError::new(failure, retries));
+                }
+                next => next?,
+            };
             if let Some(on_retry) = context.on_retry {
                 on_retry(&Retry { model: &model.name, pause: delay.pause, failure: &failure });
             }
@@ -133,7 +148,8 @@ impl ModelCall<'_> {
         let ProviderResponse { response, headers } = response;
         let cost = self.model.cost(&response.usage);
         let response = self.client.redact_response(response);
-        Call { response, cost, latency, cached: false, retries, headers }
+        let lost = NanoDollars(0);
+        Call { response, cost, latency, cached: false, retries, lost, headers }
     }
 }
 
@@ -251,7 +267,7 @@ const MAX_PAUSE_UNREACHED: Duration = Duration::from_secs(3);
 
 /// Returns the error of a call whose pool was stopped.
 fn pool_stopped(stopped: PoolStopped, waited: RetryProgress) -> CallError {
-    CallError { failure: stopped_failure(&stopped), retries: waited.retries }
+    CallError::new(stopped_failure(&stopped), waited.retries)
 }
 
 fn stopped_failure(stopped: &PoolStopped) -> Failure {

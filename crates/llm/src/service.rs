@@ -210,13 +210,13 @@ impl ServiceCall<'_> {
             let pause = delay.map(|delay| delay.pause);
             let info = pause.map(|pause| RetryInfo { code: failure.code.as_deref(), pause });
             guard.finish(latency, Some(failure.kind), info);
-            let Some(pause) = pause else { return Err(CallError { failure, retries }) };
+            let Some(pause) = pause else { return Err(CallError::new(failure, retries)) };
             if let Some(on_retry) = context.on_retry {
                 on_retry(&Retry { model: &service.name, pause, failure: &failure });
             }
             tokio::select! {
                 () = context.stop.cancelled() => {
-                    return Err(CallError { failure, retries });
+                    return Err(CallError::new(failure, retries));
                 }
                 () = tokio::time::sleep(pause) => {}
             }

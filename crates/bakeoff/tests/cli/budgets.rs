@@ -301,3 +301,74 @@ fn replies_without_usage_count_at_their_expected_cost() {
     let target = &dir.summary()["targets"][0];
     assert_eq!((&target["counted"], &target["unpriced"]), (&2.into(), &2.into()));
 }
+
+/// Returns a suite with a model that costs $0.20 per answer of the maximum length, and whose replies are malformed.
+fn malformed_suite(server: &Server) -> String {
+    format!(
+        r#"
+[suite]
+cache = "none"
+parallel = 1
+[models.priced]
+provider = "openai"
+model = "m"
+base_url = "{}"
+prices = {{ input = 0.0, output = 1000.0 }}
+[[target]]
+name = "one"
+model = "priced"
+max_tokens = 200
+prompt = "{{{{ thing }}}}"
+[cases]
+file = "cases.jsonl"
+[[check]]
+kind = "equals"
+value = "{{{{ thing }}}}"
+"#,
+        server.origin()
+    )
+}
+
+fn start_malformed() -> Server {
+    Server::start(|_, _| (200, "content-type: application/json\r\n", "{\"choices\": 1}".to_owned()))
+}
+
+#[test]
+fn resumed_run_counts_malformed_replies_of_the_first_process() {
+    let server = start_malformed();
+    let dir = TestDir::with_suite(&malformed_suite(&server)).write("cases.jsonl", cases(20));
+    let run = dir.run(&["run", "--max-cost", "1"]);
+    assert_eq!(run.code, 3, "{}", run.transcript());
+    assert_eq!(server.requests().len(), 5, "{}", run.transcript());
+    let resumed = dir.run(&["run", "--resume", "last", "--max-cost", "1"]);
+    assert_eq!(resumed.code, 3, "{}", resumed.transcript());
+    assert_eq!(server.requests().len(), 5, "{}", resumed.transcript());
+    let resumed = dir.run(&["run", "--resume", "last", "--max-cost", "1.4"]);
+    assert_eq!(server.requests().len(), 7, "{}", resumed.transcript());
+}
+
+#[test]
+fn map_counts_malformed_replies_and_remembers_them() {
+    let server = start_malformed();
+    let rows: String = (0..20).map(|n| format!("{{\"item\": \"t{n}\"}}\n")).collect();
+    let task = "instructions = \"Repeat the item.\"\nmax_tokens = 200\n[output]\nanswer = { type = \"string\" }\n";
+    let dir = TestDir::with_suite(&malformed_suite(&server))
+        .write("cases.jsonl", cases(1))
+        .write("task.toml", task)
+        .write("rows.jsonl", rows);
+    let map = |cost: &str| {
+        let words =
+            ["map", "rows.jsonl", "--task", "task.toml", "--model", "priced", "--suite", "."];
+        let limits = ["--out", "out.jsonl", "--pack", "1", "--max-cost", cost, "--json"];
+        dir.run(&[&words[..], &limits].concat())
+    };
+    let first = map("1");
+    assert_eq!(first.code, 3, "{}", first.transcript());
+    let calls = server.requests().len();
+    let spent = first.done()["cost_nanodollars"].as_i64().unwrap();
+    assert!(spent > 0 && spent <= 1_000_000_000, "{spent}\n{}", first.transcript());
+    let again = map("1");
+    let more = server.requests().len() - calls;
+    let total = again.done()["cost_nanodollars"].as_i64().unwrap();
+    assert!(total >= spent && total <= 1_000_000_000, "{total} {more}\n{}", again.transcript());
+}

@@ -69,6 +69,7 @@ fn add_step(total: &mut Attempt, attempt: Attempt, step: &ChainStep) {
         total.cost = total.cost.zip(attempt.cost).map(|(sum, cost)| sum.saturating_add(cost));
         total.saved += attempt.saved;
     }
+    total.lost_cost += attempt.lost_cost;
     total.cached &= attempt.cached;
     total.timing.latency_ms = total.timing.latency_ms.saturating_add(attempt.timing.latency_ms);
     total.timing.retries = total.timing.retries.saturating_add(attempt.timing.retries);

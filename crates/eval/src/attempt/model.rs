@@ -81,6 +81,7 @@ pub(super) async fn call_model(
                 tool_uses: call.response.tool_calls().map(tool_use).collect(),
                 usage: Some(call.response.usage),
                 cost,
+                lost_cost: call.lost,
                 saved: cost.filter(|_| call.cached).unwrap_or_default(),
                 cached: call.cached,
                 timing,
@@ -94,6 +95,7 @@ pub(super) async fn call_model(
         Err(error) => {
             let mut attempt = failed(error.failure.kind, describe_failure(&error.failure));
             attempt.timing.retries = error.retries;
+            attempt.lost_cost = error.lost;
             attempt
         }
     };

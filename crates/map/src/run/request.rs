@@ -208,13 +208,15 @@ impl RequestContext {
         let call =
             self.client.call(target.model, request, &context).await.inspect_err(|error| {
                 usage.requests += u64::from(error.failure.kind != ErrorKind::Cancelled);
+                usage.lost += error.lost;
             })?;
-        let Call { response, cost, cached, .. } = call;
+        let Call { response, cost, cached, lost, .. } = call;
+        usage.lost += lost;
         if cached {
             usage.cached += 1;
         } else {
             usage.requests += 1;
-            usage.cost = usage.cost.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
+            usage.add_cost(cost);
             usage.tokens += response.usage;
         }
         Ok(ModelReply { text: response.text(), finish: response.finish })

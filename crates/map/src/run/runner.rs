@@ -16,9 +16,10 @@ use super::request::RequestContext;
 use super::request_set::{CompletedRequest, EndedRequest, RequestResults, RequestSet, rows_of};
 use super::resume::JournalReplay;
 use super::scan::RowDigest;
+use super::usage::RequestUsage;
 use crate::error::Error;
 use crate::pack::Pack;
-use bakeoff_pace::{BudgetLedger, Denial, Expense};
+use bakeoff_pace::{BudgetLedger, Denial, Expense, LedgerEntry};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use tokio::time::MissedTickBehavior;
@@ -216,10 +217,11 @@ impl<'l> JobRunner<'l> {
 
     /// Processes the outcome of a request. If its task panicked, the next process sends it again.
     fn process(&mut self, ended: EndedRequest) -> Result<(), Error> {
-        let (report, entry) = match ended {
+        let (mut report, entry) = match ended {
             Ok(ended) => ended,
             Err(reason) => return self.apply(Err(reason)),
         };
+        self.settle_expense(&mut report.usage, entry);
         let usage = report.usage;
         self.progress.requests += usage.requests;
         self.progress.cached += usage.cached;
@@ -227,16 +229,6 @@ impl<'l> JobRunner<'l> {
         let costs = self.progress.cost.zip(usage.cost);
         self.progress.cost = costs.map(|(sum, cost)| sum.saturating_add(cost));
         self.progress.usage += usage.tokens;
-        // Cached responses and failures cost nothing and say nothing about other requests.
-        let cost = usage.cost.filter(|cost| !cost.is_zero());
-        let is_unknown = usage.cost.is_none() && usage.requests > 0;
-        match entry {
-            Some(entry) if is_unknown => self.limits.budget.forfeit(entry),
-            Some(entry) => {
-                self.limits.budget.finish(entry, cost.map(|cost| Expense { cost, tokens: 0 }));
-            }
-            None => {}
-        }
         let settled = self.requests.settle(report);
         self.apply(settled)?;
         // Also cancels requests that wait for a permit.
@@ -244,6 +236,31 @@ impl<'l> JobRunner<'l> {
             self.stop(StopReason::Budget);
         }
         Ok(())
+    }
+
+    /// Records the expense of a request in the budget, and adds what failed requests probably cost to its usage.
+    fn settle_expense(&mut self, usage: &mut RequestUsage, entry: Option<LedgerEntry>) {
+        let budget = &mut self.limits.budget;
+        // Cached responses and most failures cost nothing and say nothing about other requests.
+        let cost = usage.cost.filter(|cost| !cost.is_zero());
+        let is_unknown = usage.cost.is_none() && usage.requests > 0;
+        let lost = usage.lost;
+        match entry {
+            Some(entry) if is_unknown => {
+                budget.forfeit(entry);
+            }
+            // The estimate of the job is more accurate than that of the client.
+            Some(entry) if cost.is_none() && !lost.is_zero() => {
+                let likely = budget.forfeit(entry).cost;
+                usage.add_cost(Some(likely));
+            }
+            Some(entry) => {
+                budget.finish(entry, cost.map(|cost| Expense { cost, tokens: 0 }));
+                budget.spend(Expense { cost: lost, tokens: 0 });
+                usage.add_cost(Some(lost));
+            }
+            None => usage.add_cost(Some(lost)),
+        }
     }
 
     /// Completes requests, or stops.

@@ -13,6 +13,9 @@ pub(super) struct RequestUsage {
     /// Total cost; `None` if a price is unknown.
     #[serde(rename = "cost_nanodollars")]
     pub(super) cost: Option<NanoDollars>,
+    /// Likely cost of failed requests for which providers charge, until it is added to `cost`.
+    #[serde(skip)]
+    pub(super) lost: NanoDollars,
     #[serde(rename = "usage")]
     pub(super) tokens: Usage,
 }
@@ -24,6 +27,7 @@ impl Default for RequestUsage {
             requests: 0,
             cached: 0,
             cost: Some(NanoDollars(0)),
+            lost: NanoDollars(0),
             tokens: Usage::default(),
         }
     }
@@ -33,7 +37,15 @@ impl std::ops::AddAssign for RequestUsage {
     fn add_assign(&mut self, other: RequestUsage) {
         self.requests += other.requests;
         self.cached += other.cached;
-        self.cost = self.cost.zip(other.cost).map(|(sum, cost)| sum.saturating_add(cost));
+        self.add_cost(other.cost);
+        self.lost += other.lost;
         self.tokens += other.tokens;
+    }
+}
+
+impl RequestUsage {
+    /// Adds a cost, which may be unknown.
+    pub(super) fn add_cost(&mut self, cost: Option<NanoDollars>) {
+        self.cost = self.cost.zip(cost).map(|(sum, cost)| sum.saturating_add(cost));
     }
 }

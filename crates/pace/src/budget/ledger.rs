@@ -259,14 +259,17 @@ impl BudgetLedger {
         self.spend(actual);
     }
 
-    /// Records the end of work that gave no result but probably had the likely expense.
-    pub fn forfeit(&mut self, entry: LedgerEntry) {
+    /// Records the end of work that gave no result but probably had the likely expense, and returns this expense.
+    pub fn forfeit(&mut self, entry: LedgerEntry) -> Expense {
         let work = self.kinds.get(&entry.kind).copied().unwrap_or_default();
-        self.spend(work.likely(entry.estimate).as_expense());
+        let likely = work.likely(entry.estimate).as_expense();
+        self.spend(likely);
         self.finish(entry, None);
+        likely
     }
 
-    fn spend(&mut self, expense: Expense) {
+    /// Records an expense of work that was not started as such.
+    pub fn spend(&mut self, expense: Expense) {
         self.spent.cost = self.spent.cost.saturating_add(expense.cost);
         self.spent.tokens = self.spent.tokens.saturating_add(expense.tokens);
     }

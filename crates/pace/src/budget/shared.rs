@@ -143,12 +143,12 @@ impl Reservation {
         }
     }
 
-    /// Records that the work probably had its likely expense, although it gave no result.
-    pub fn forfeit(mut self) {
-        if let Some(entry) = self.entry.take() {
-            self.budget.ledger().forfeit(entry);
-            self.budget.state.finished.notify_waiters();
-        }
+    /// Records that the work probably had its likely expense, although it gave no result. Returns this expense.
+    pub fn forfeit(mut self) -> Expense {
+        let Some(entry) = self.entry.take() else { return Expense::default() };
+        let likely = self.budget.ledger().forfeit(entry);
+        self.budget.state.finished.notify_waiters();
+        likely
     }
 }
 
