@@ -84,7 +84,7 @@ pub use dialogue::{
     agent_loop_continue, agent_loop_with_id, check_loop, event_channel, last_answer,
 };
 pub use identity::{Identity, PART_VARIABLE, RUN_VARIABLE, TRIAL_VARIABLE, terminate_orphans};
-pub use mcp::{McpError, McpServer, McpServers};
+pub use mcp::{McpEndpoint, McpError, McpServer, McpServers};
 pub use process::{
     ExitReason, Program, ProgramError, ProgramOutput, RunningProgram, is_exhaustion, run, start,
 };

@@ -55,6 +55,7 @@ for line in sys.stdin:
             answer(id, {"content": [{"type": "text", "text": json.dumps({
                 "folder": os.getcwd(),
                 "trial": os.environ.get("BAKEOFF_TRIAL_ID"),
+                "shop": os.environ.get("SHOP"),
                 "process": os.getpid(),
             })}]})
         else:
@@ -315,4 +316,16 @@ async fn missing_tool_or_program_is_an_error() {
     let error = folder.start_error(McpServer::new("x", command)).await;
     let prefix = "the MCP server `x`: cannot start `no-such-server`: ";
     assert!(error.starts_with(prefix), "{error}");
+}
+
+#[tokio::test]
+async fn server_has_its_own_environment_variables() {
+    let folder = TestFolder::new();
+    let variables = [("SHOP".to_owned(), "tea-$NAME".to_owned())];
+    let environment = |name: &str| (name == "NAME").then(|| "house".to_owned());
+    let server = server(json!({ "tools": [tool("where")] }));
+    let server = server.environment(&variables, &environment).unwrap();
+    let servers = folder.start(&[server]).await.unwrap();
+    let seen = call_text(&servers.tools()[0], json!({})).await.unwrap();
+    assert_eq!(serde_json::from_str::<Value>(&seen).unwrap()["shop"], "tea-house");
 }

@@ -78,6 +78,9 @@ fn redactor(suite: &Suite) -> Redactor {
         if let TargetKind::Service(service) = &target.kind {
             service.service.add_secrets(&mut redactor);
         }
+        for server in target.agent().iter().flat_map(|agent| &agent.mcp) {
+            server.add_secrets(&mut redactor);
+        }
     }
     let proposer = suite.select.as_ref().and_then(|plan| plan.proposer.as_ref());
     if let Some((_, model)) = proposer {

@@ -1,6 +1,6 @@
 //! Targets in `run.json`.
 
-use bakeoff_agent::McpServer;
+use bakeoff_agent::{McpEndpoint, McpServer};
 use bakeoff_suite::{ChainStep, Target, TargetKind, describe_limits};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -29,12 +29,15 @@ pub(crate) fn describe_target(target: &Target) -> serde_json::Value {
             value["limits"] = describe_limits(&model.model.limits());
             if let Some(agent) = &model.agent {
                 let server = |server: &McpServer| {
-                    let command = server.command.iter().map(|argument| argument.to_string_lossy());
-                    json!({
-                        "name": server.name,
-                        "command": command.collect::<Vec<_>>(),
-                        "tools": server.tools,
-                    })
+                    let mut value = json!({ "name": server.name, "tools": server.tools });
+                    match &server.endpoint {
+                        McpEndpoint::Program { command, .. } => {
+                            let words = command.iter().map(|word| word.to_string_lossy());
+                            value["command"] = json!(words.collect::<Vec<_>>());
+                        }
+                        _ => value["url"] = json!(server.address()),
+                    }
+                    value
                 };
                 value["tools"] = json!(agent.tools);
                 value["mcp"] = agent.mcp.iter().map(server).collect();

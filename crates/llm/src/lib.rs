@@ -49,7 +49,9 @@ pub use call::{Call, CallContext, CallError, Ordinals, Retry};
 pub use client::{Client, ClientConfig};
 pub use failure::{Failure, classify};
 pub use limit_history::{LimitHistory, LimitHistoryError};
-pub use model::{Environment, Model, ModelConfig, ModelError, ModelSettings, UrlError};
+pub use model::{
+    Environment, Model, ModelConfig, ModelError, ModelSettings, UrlError, expand_variables,
+};
 pub use network::Network;
 pub use price::PriceSource;
 pub use provider::{PROVIDERS, Provider};

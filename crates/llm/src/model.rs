@@ -6,13 +6,14 @@ mod settings;
 
 pub use config::ModelConfig;
 pub(crate) use headers::add_headers;
+pub use headers::expand_variables;
 pub use settings::ModelSettings;
 
 use crate::{PriceSource, Provider, TokenLimitField, UnsupportedSetting, Wire};
 use bakeoff_core::{Prices, Redactor, Request};
 use bakeoff_pace::{Limits, LimitsError, PoolKey};
 use bytes::Bytes;
-use headers::{expand, model_headers};
+use headers::model_headers;
 use http::HeaderMap;
 use secrecy::{ExposeSecret, SecretString};
 use url::Url;
@@ -191,7 +192,10 @@ impl Model {
                     model_headers(config, provider, wire, &base, environment, &mut secrets)?;
                 let mut query = Vec::new();
                 for (name, value) in &config.query {
-                    query.push((name.clone(), expand(name, value, environment, &mut secrets)?));
+                    query.push((
+                        name.clone(),
+                        expand_variables(name, value, environment, &mut secrets)?,
+                    ));
                 }
                 let additions = hash_additions(config);
                 let limit_field = provider.limit_field;

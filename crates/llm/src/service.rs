@@ -121,6 +121,16 @@ impl Service {
         })
     }
 
+    /// Returns the URL, whose query may contain a key.
+    pub fn url(&self) -> &Url {
+        &self.url
+    }
+
+    /// Returns the headers of all requests; values from the configuration are marked as sensitive.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
     /// Returns the URL without its query, which may contain a key.
     pub fn address(&self) -> &str {
         &self.url[..Position::AfterPath]

@@ -11,7 +11,7 @@ use bakeoff_llm::sse::{SseError, SseEvent, SseParser};
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
 use proptest::prelude::*;
-use sse_stream::SseByteStream;
+use sse_stream::SseStream;
 use std::convert::Infallible;
 
 /// Events and result of the parser.
@@ -26,7 +26,7 @@ fn parse(chunks: &[&[u8]]) -> ParseResult {
 /// Returns the events of the other parser, and whether it reached the end.
 fn parse_with_sse_stream(bytes: &[u8]) -> (Vec<SseEvent>, bool) {
     let whole = stream::iter([Ok::<_, Infallible>(Bytes::copy_from_slice(bytes))]);
-    let blocks = SseByteStream::new(whole).collect::<Vec<_>>().now_or_never().unwrap();
+    let blocks = SseStream::from_bytes_stream(whole).collect::<Vec<_>>().now_or_never().unwrap();
     let is_complete = blocks.iter().all(Result::is_ok);
     let events = blocks.into_iter().filter_map(|block| {
         let block = block.ok()?;

@@ -1,11 +1,15 @@
 //! Reading of `[[target]]` with a `model` and tools.
 
+use super::models::ModelSpans;
 use super::programs::{absolute_if_file, find_program, workspace};
+use super::resolve;
 use super::suite::LoadContext;
 use super::tree::{Node, SourceText};
 use crate::problem::Problems;
-use bakeoff_agent::McpServer;
+use bakeoff_agent::{McpEndpoint, McpServer};
+use bakeoff_llm::ModelError;
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,7 +20,7 @@ const DEFAULT_MAX_TURNS: u32 = 50;
 const DEFAULT_TOOL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Settings of a model with tools.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct AgentSettings {
     /// Names of built-in tools.
     pub tools: Vec<String>,
@@ -37,7 +41,9 @@ pub struct AgentSettings {
 impl AgentSettings {
     /// Returns whether trials start processes, which need local resources.
     pub fn starts_programs(&self) -> bool {
-        !self.mcp.is_empty() || self.tools.iter().any(|tool| tool == "run_command")
+        let is_program =
+            |server: &McpServer| matches!(server.endpoint, McpEndpoint::Program { .. });
+        self.mcp.iter().any(is_program) || self.tools.iter().any(|tool| tool == "run_command")
     }
 }
 
@@ -121,21 +127,78 @@ fn servers(
         if !names.insert(name.value.to_owned()) {
             problems.at(name.span, format!("duplicate server name `{}`", name.value));
         }
-        let command = node.texts("command")?;
-        let words = command.iter().map(|word| absolute_if_file(context.folder(), word.value));
-        let words: Vec<_> = words.collect();
-        if let (Some(path), Some(word)) = (words.first(), command.first())
-            && let Err(reason) = find_program(path, context.environment)
-        {
-            problems
-                .at(word.span.clone(), format!("cannot run `{}`: {reason}", word.value))
-                .with_hint(
-                    "use a program on the PATH, or an executable file next to the suite file",
+        let server = match (node.texts("command"), node.text("url")) {
+            (Some(command), None) => program(&node, name.value, command, context, problems)?,
+            (None, Some(url)) => {
+                let headers = node.text_map("headers");
+                let server = McpServer::http(name.value, url.value, &headers, context.environment);
+                resolved(server, &node, &url.span, problems)?
+            }
+            (command, _) => {
+                let message = match command {
+                    Some(_) => "a server cannot have both `command` and `url`",
+                    None => "the server has neither `command` nor `url`",
+                };
+                problems.at(node.span.clone(), message).with_hint(
+                    "`command` starts a program; `url` is the address of a server over HTTP",
                 );
+                return None;
+            }
+        };
+        let other = if node.get("url").is_some() { "env" } else { "headers" };
+        if let Some(value) = node.get(other) {
+            let scope = if other == "env" { "command" } else { "url" };
+            problems.at(value.span(), format!("`{other}` is for servers with `{scope}`"));
         }
         let names =
             |tools: Vec<SourceText<'_>>| tools.iter().map(|tool| tool.value.to_owned()).collect();
-        Some(McpServer::new(name.value, words).tools(node.texts("tools").map(names)))
+        Some(server.tools(node.texts("tools").map(names)))
     };
     node.tables("mcp").into_iter().filter_map(server).collect()
+}
+
+/// Reads a server that is a program.
+fn program(
+    node: &Node<'_, '_>,
+    name: &str,
+    command: Vec<SourceText<'_>>,
+    context: &LoadContext<'_>,
+    problems: &mut Problems<'_>,
+) -> Option<McpServer> {
+    let words = command.iter().map(|word| absolute_if_file(context.folder(), word.value));
+    let words: Vec<_> = words.collect();
+    if let (Some(path), Some(word)) = (words.first(), command.first())
+        && let Err(reason) = find_program(path, context.environment)
+    {
+        problems
+            .at(word.span.clone(), format!("cannot run `{}`: {reason}", word.value))
+            .with_hint("use a program on the PATH, or an executable file next to the suite file");
+    }
+    let server = McpServer::new(name, words);
+    let server = server.environment(&node.text_map("env"), context.environment);
+    resolved(server, node, &node.span, problems)
+}
+
+/// Reports why a server cannot be reached.
+fn resolved(
+    server: Result<McpServer, ModelError>,
+    node: &Node<'_, '_>,
+    url: &Range<usize>,
+    problems: &mut Problems<'_>,
+) -> Option<McpServer> {
+    match server {
+        Ok(server) => Some(server),
+        Err(error) => {
+            let additions = node.get("headers").or(node.get("env"));
+            let additions = additions.map_or(url.clone(), |value| value.span());
+            let spans = ModelSpans {
+                name: additions.clone(),
+                base_url: url.clone(),
+                api_key_env: url.clone(),
+                additions,
+            };
+            resolve::report(error, &spans, problems);
+            None
+        }
+    }
 }

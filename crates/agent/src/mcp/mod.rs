@@ -1,9 +1,10 @@
-//! Tools of MCP servers that are programs and use the stdio transport.
+//! Tools of MCP servers: programs that use the stdio transport, and servers that use streamable HTTP.
 //!
 //! `rmcp` implements the protocol. This crate starts the programs: each runs in a process group of its own, in
 //! the workspace of the agent, and is killed with the processes that it has started.
 
 mod content;
+mod http;
 mod names;
 mod server;
 mod tool;
@@ -11,30 +12,90 @@ mod tool;
 use crate::dialogue::Tool;
 use crate::process::ProgramError;
 use crate::tools::Workbench;
+use bakeoff_core::Redactor;
+use bakeoff_llm::{Environment, ModelError, Service, ServiceConfig, expand_variables};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use names::ToolNames;
+use secrecy::{ExposeSecret, SecretString};
 use server::Connection;
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// An MCP server to start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An MCP server.
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct McpServer {
     /// Prefix of its tools: they are offered as `<name>__<tool>`.
     pub name: String,
-    /// The program and its arguments; never empty.
-    pub command: Vec<OsString>,
+    /// How to reach it.
+    pub endpoint: McpEndpoint,
     /// Tools to offer; `None` offers all.
     pub tools: Option<Vec<String>>,
+    secrets: Vec<SecretString>,
+}
+
+/// How an MCP server is reached.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum McpEndpoint {
+    /// A program that is started and uses the stdio transport.
+    Program {
+        /// The program and its arguments; never empty.
+        command: Vec<OsString>,
+        /// Variables added to its environment.
+        environment: BTreeMap<String, SecretString>,
+    },
+    /// A server that runs already and uses streamable HTTP.
+    Http(Box<Service>),
 }
 
 impl McpServer {
-    /// Creates a server that offers all of its tools.
+    /// Creates a server that is a program and offers all of its tools.
     pub fn new(name: impl Into<String>, command: Vec<OsString>) -> McpServer {
-        McpServer { name: name.into(), command, tools: None }
+        let endpoint = McpEndpoint::Program { command, environment: BTreeMap::new() };
+        McpServer { name: name.into(), endpoint, tools: None, secrets: Vec::new() }
+    }
+
+    /// Creates a server at a URL that offers all of its tools. In the values of headers, `$NAME` is replaced by the
+    /// environment variable. Nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// When the URL or a header is invalid, or an environment variable is not set.
+    pub fn http(
+        name: impl Into<String>,
+        url: &str,
+        headers: &[(String, String)],
+        environment: Environment<'_>,
+    ) -> Result<McpServer, ModelError> {
+        let name = name.into();
+        let mut config = ServiceConfig::new(url).name(name.as_str());
+        config.headers = headers.to_vec();
+        let endpoint = McpEndpoint::Http(Box::new(Service::resolve(&config, environment)?));
+        Ok(McpServer { name, endpoint, tools: None, secrets: Vec::new() })
+    }
+
+    /// Adds variables to the environment of a program. In their values, `$NAME` is replaced by the environment
+    /// variable.
+    ///
+    /// # Errors
+    ///
+    /// When an environment variable is not set.
+    pub fn environment(
+        mut self,
+        variables: &[(String, String)],
+        environment: Environment<'_>,
+    ) -> Result<McpServer, ModelError> {
+        if let McpEndpoint::Program { environment: own, .. } = &mut self.endpoint {
+            for (name, value) in variables {
+                let value = expand_variables(name, value, environment, &mut self.secrets)?;
+                own.insert(name.clone(), value);
+            }
+        }
+        Ok(self)
     }
 
     /// Sets the tools to offer; `None` offers all.
@@ -42,6 +103,27 @@ impl McpServer {
     pub fn tools(mut self, tools: impl Into<Option<Vec<String>>>) -> McpServer {
         self.tools = tools.into();
         self
+    }
+
+    /// Returns the command line or the URL, without secrets.
+    pub fn address(&self) -> String {
+        match &self.endpoint {
+            McpEndpoint::Program { command, .. } => {
+                let words = command.iter().map(|word| word.to_string_lossy());
+                words.collect::<Vec<_>>().join(" ")
+            }
+            McpEndpoint::Http(service) => service.address().to_owned(),
+        }
+    }
+
+    /// Adds the secrets of the server to a redactor.
+    pub fn add_secrets(&self, redactor: &mut Redactor) {
+        for secret in &self.secrets {
+            redactor.add(secret.expose_secret());
+        }
+        if let McpEndpoint::Http(service) = &self.endpoint {
+            service.add_secrets(redactor);
+        }
     }
 }
 
@@ -122,7 +204,7 @@ pub struct McpServers {
 }
 
 impl McpServers {
-    /// Starts servers in the folder of the workbench and lists their tools, within `timeout` altogether.
+    /// Starts or connects to servers, in the folder of the workbench, and lists their tools, within `timeout` altogether.
     ///
     /// # Errors
     ///

@@ -1,15 +1,22 @@
-//! One MCP server: its process and the protocol session.
+//! One MCP server: its process, if it has one, and the protocol session.
 
-use super::{McpError, McpServer};
+use super::http::McpHttpClient;
+use super::{McpEndpoint, McpError, McpServer};
 use crate::identity::Identity;
 use crate::output::OutputTail;
 use crate::process::{self, DRAIN_TIMEOUT, Program, ProgramError};
 use crate::tools::Workbench;
 use crate::tree::ProcessTree;
 use crate::worker::{describe_status, stderr_suffix};
+use bakeoff_llm::{Network, Service};
 use rmcp::model::{ClientCapabilities, ClientConfig, Implementation, PaginatedRequestParams};
 use rmcp::service::{Peer, RoleClient, RunningService, ServiceError, serve_client};
 use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
+use secrecy::{ExposeSecret, SecretString};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::AsyncReadExt;
@@ -34,17 +41,20 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Connection {
     // Fields are dropped in order: the processes are killed first.
-    tree: ProcessTree,
+    /// Processes of the server; `None` if it was not started here.
+    tree: Option<ProcessTree>,
     service: RunningService<RoleClient, ClientConfig>,
     pub(super) process: Arc<ServerProcess>,
     /// Waits for the process and reads its standard error.
-    _watcher: AbortOnDropHandle<()>,
+    _watcher: Option<AbortOnDropHandle<()>>,
 }
 
-/// Observed state of the process of a server.
+/// Observed state of a server and its process.
 #[derive(Debug)]
 pub(super) struct ServerProcess {
     pub(super) name: String,
+    /// The server was not started here.
+    is_remote: bool,
     /// End of its standard error. Never locked across an await.
     stderr: Mutex<OutputTail>,
     /// Beginning of its standard output, which is for protocol messages only.
@@ -54,6 +64,16 @@ pub(super) struct ServerProcess {
 }
 
 impl ServerProcess {
+    fn new(name: &str, is_remote: bool) -> ServerProcess {
+        ServerProcess {
+            name: name.to_owned(),
+            is_remote,
+            stderr: Mutex::default(),
+            stdout_prefix: Mutex::default(),
+            exit_status: watch::Sender::new(None),
+        }
+    }
+
     /// Waits until the process has exited and returns its exit status as text.
     pub(super) async fn wait(&self) -> String {
         let mut exit_status = self.exit_status.subscribe();
@@ -66,6 +86,7 @@ impl ServerProcess {
     pub(super) async fn silence_reason(&self) -> String {
         let reason = match tokio::time::timeout(DRAIN_TIMEOUT, self.wait()).await {
             Ok(status) => format!("has ended ({status})"),
+            Err(_) if self.is_remote => "does not respond any more".to_owned(),
             Err(_) => "has closed its output".to_owned(),
         };
         format!("{reason}{}", stderr_suffix(&self.stderr()))
@@ -94,19 +115,70 @@ fn describe_stray_output(stdout_prefix: &[u8]) -> Option<String> {
 }
 
 impl Connection {
-    /// Starts a server and lists its tools.
+    /// Starts or connects to a server and lists its tools.
     pub(super) async fn open(
         server: &McpServer,
         bench: &Workbench,
         timeout: Duration,
     ) -> Result<(Connection, Vec<rmcp::model::Tool>), McpError> {
+        match &server.endpoint {
+            McpEndpoint::Program { command, environment } => {
+                Connection::start(server, command, environment, bench, timeout).await
+            }
+            McpEndpoint::Http(service) => {
+                Connection::connect(server, service, bench, timeout).await
+            }
+        }
+    }
+
+    /// Connects to a server over HTTP.
+    async fn connect(
+        server: &McpServer,
+        service: &Service,
+        bench: &Workbench,
+        timeout: Duration,
+    ) -> Result<(Connection, Vec<rmcp::model::Tool>), McpError> {
+        let transport = match &bench.transport {
+            Some(transport) => Arc::clone(transport),
+            None => Arc::new(Network::default()),
+        };
+        let headers = service.headers().iter();
+        let headers = headers.map(|(name, value)| (name.clone(), value.clone())).collect();
+        let config = StreamableHttpClientTransportConfig::with_uri(service.url().as_str())
+            .custom_headers(headers);
+        let client = McpHttpClient { transport };
+        let transport = StreamableHttpClientTransport::with_client(client, config);
         let name = || server.name.clone();
+        match tokio::time::timeout(timeout, handshake(transport)).await {
+            Ok(Ok((service, tools))) => {
+                let process = Arc::new(ServerProcess::new(&server.name, true));
+                Ok((Connection { tree: None, service, process, _watcher: None }, tools))
+            }
+            Ok(Err(reason)) => Err(McpError::Broken { server: name(), reason }),
+            Err(_) => {
+                let output = String::new();
+                Err(McpError::TimedOut { server: name(), after: timeout, output })
+            }
+        }
+    }
+
+    /// Starts the program of a server.
+    async fn start(
+        server: &McpServer,
+        command: &[OsString],
+        environment: &BTreeMap<String, SecretString>,
+        bench: &Workbench,
+        timeout: Duration,
+    ) -> Result<(Connection, Vec<rmcp::model::Tool>), McpError> {
+        let name = || server.name.clone();
+        let own = environment.iter();
+        let own = own.map(|(name, value)| (name.clone(), value.expose_secret().into()));
         let program = Program {
-            command: server.command.clone(),
+            command: command.to_vec(),
             input: String::new(),
             close_input: None,
             folder: bench.folder.clone(),
-            environment: bench.environment.clone(),
+            environment: bench.environment.clone().into_iter().chain(own).collect(),
             identity: bench.identity.as_ref().map(Identity::with_next_part),
             timeout,
             max_output_bytes: 0,
@@ -120,41 +192,24 @@ impl Connection {
         let (Some(stdin), Some(stdout)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(failed(std::io::Error::other("it has no pipes")));
         };
-        let process = Arc::new(ServerProcess {
-            name: name(),
-            stderr: Mutex::default(),
-            stdout_prefix: Mutex::default(),
-            exit_status: watch::Sender::new(None),
-        });
+        let process = Arc::new(ServerProcess::new(&server.name, false));
         let watcher = AbortOnDropHandle::new(tokio::spawn(watch(child, Arc::clone(&process))));
-        let handshake = async {
-            let recorder = Arc::clone(&process);
-            let stdout = InspectReader::new(stdout, move |bytes| recorder.record_stdout(bytes));
-            let transport =
-                AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
-            let info = ClientConfig::new(
-                ClientCapabilities::default(),
-                Implementation::new("bakeoff", env!("CARGO_PKG_VERSION")),
-            );
-            let service = serve_client(info, transport)
-                .await
-                .map_err(|error| format!("did not initialize: {error}"))?;
-            let tools = list_tools(service.peer())
-                .await
-                .map_err(|error| format!("did not list its tools: {error}"))?;
-            Ok((service, tools))
-        };
+        let recorder = Arc::clone(&process);
+        let stdout = InspectReader::new(stdout, move |bytes| recorder.record_stdout(bytes));
+        let transport =
+            AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
         let broken = |reason| McpError::Broken { server: name(), reason };
         let result = tokio::select! {
-            result = tokio::time::timeout(timeout, handshake) => result,
+            result = tokio::time::timeout(timeout, handshake(transport)) => result,
             // Child processes of the server may keep its pipes open.
             _ = process.wait() => return Err(broken(process.silence_reason().await)),
         };
         match result {
             Ok(Ok((service, tools))) => {
-                Ok((Connection { tree, service, process, _watcher: watcher }, tools))
+                let (tree, _watcher) = (Some(tree), Some(watcher));
+                Ok((Connection { tree, service, process, _watcher }, tools))
             }
-            Ok(Err::<_, String>(reason)) => {
+            Ok(Err(reason)) => {
                 let has_exited = tokio::time::timeout(DRAIN_TIMEOUT, process.wait()).await.is_ok();
                 Err(broken(if has_exited { process.silence_reason().await } else { reason }))
             }
@@ -174,8 +229,9 @@ impl Connection {
     /// Closes the input of the server, which asks it to exit; terminates it if it does not; and kills it.
     pub(super) async fn close(mut self) {
         let _ = self.service.close_with_timeout(EXIT_TIMEOUT).await;
+        let Some(tree) = &mut self.tree else { return };
         if tokio::time::timeout(EXIT_TIMEOUT, self.process.wait()).await.is_err() {
-            self.tree.terminate();
+            tree.terminate();
             let _ = tokio::time::timeout(EXIT_TIMEOUT, self.process.wait()).await;
         }
     }
@@ -190,6 +246,27 @@ impl Drop for Connection {
             is_new
         });
     }
+}
+
+/// Starts a session and lists the tools; the error follows "the MCP server `name`" in messages.
+async fn handshake<T, E, A>(
+    transport: T,
+) -> Result<(RunningService<RoleClient, ClientConfig>, Vec<rmcp::model::Tool>), String>
+where
+    T: IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let info = ClientConfig::new(
+        ClientCapabilities::default(),
+        Implementation::new("bakeoff", env!("CARGO_PKG_VERSION")),
+    );
+    let service = serve_client(info, transport)
+        .await
+        .map_err(|error| format!("did not initialize: {error}"))?;
+    let tools = list_tools(service.peer())
+        .await
+        .map_err(|error| format!("did not list its tools: {error}"))?;
+    Ok((service, tools))
 }
 
 /// Lists all tools, page by page.

@@ -18,6 +18,7 @@ pub use write::WriteFile;
 use crate::dialogue::{Tool, ToolError};
 use crate::identity::Identity;
 use bakeoff_core::ProcessGroup;
+use bakeoff_llm::Transport;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -49,6 +50,8 @@ pub struct Workbench {
     pub command_timeout: Duration,
     /// Pages that may be fetched; `None` disables fetching.
     pub fetch: Option<FetchAccess>,
+    /// Transport to MCP servers over HTTP; `None` for one of their own.
+    pub transport: Option<Arc<dyn Transport>>,
 }
 
 impl Workbench {
@@ -61,6 +64,7 @@ impl Workbench {
             started: None,
             command_timeout: Duration::from_secs(120),
             fetch: None,
+            transport: None,
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct ClientOptions {
     pub(crate) history: Option<PathBuf>,
     /// Maximum cost of all calls.
     pub(crate) max_cost: Option<NanoDollars>,
+    /// Secrets that are not those of models.
+    pub(crate) redactor: Redactor,
 }
 
 /// A client and its files.
@@ -41,7 +43,7 @@ impl ModelClient {
         options: ClientOptions,
         printer: &Printer,
     ) -> ModelClient {
-        let mut redactor = Redactor::default();
+        let mut redactor = options.redactor;
         models.into_iter().for_each(|model| model.add_secrets(&mut redactor));
         // Tools and servers may repeat keys of the environment that no model uses.
         Provider::add_secrets(&settings::variable, &mut redactor);

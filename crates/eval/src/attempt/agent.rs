@@ -106,6 +106,7 @@ fn workbench(
     });
     bench.started = Some(started);
     bench.command_timeout = settings.tool_timeout;
+    bench.transport = Some(Arc::clone(&context.transport));
     bench.fetch = (!settings.fetch_hosts.is_empty()).then(|| FetchAccess {
         transport: Arc::clone(&context.transport),
         hosts: settings.fetch_hosts.clone(),

@@ -65,7 +65,7 @@ pub(crate) fn add_headers(
 ) -> Result<(), ModelError> {
     for (name, value) in configured {
         let invalid = || ModelError::InvalidHeader(name.clone());
-        let value = expand(name, value, environment, secrets)?;
+        let value = expand_variables(name, value, environment, secrets)?;
         let mut value = HeaderValue::from_str(value.expose_secret()).map_err(|_| invalid())?;
         value.set_sensitive(true);
         headers.insert(HeaderName::from_bytes(name.as_bytes()).map_err(|_| invalid())?, value);
@@ -77,7 +77,11 @@ pub(crate) fn add_headers(
 ///
 /// Values from the environment are secrets, and so are the values of names such as `authorization` or
 /// `api_token`. Other values are not: redacting `application/json` in responses would change them.
-pub(super) fn expand(
+///
+/// # Errors
+///
+/// [`ModelError::MissingVariable`].
+pub fn expand_variables(
     name: &str,
     value: &str,
     environment: Environment<'_>,
@@ -129,7 +133,7 @@ mod tests {
         let environment = |name: &str| (name == "TOKEN").then(|| "token-value".to_owned());
         let expanded = |name: &str, value: &str| {
             let mut secrets = Vec::new();
-            let value = expand(name, value, &environment, &mut secrets)?;
+            let value = expand_variables(name, value, &environment, &mut secrets)?;
             let secrets = secrets.iter().map(|secret| secret.expose_secret().to_owned()).collect();
             Ok::<(String, Vec<String>), ModelError>((value.expose_secret().to_owned(), secrets))
         };

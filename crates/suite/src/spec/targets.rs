@@ -223,13 +223,28 @@ pub(super) const MATRIX: Section = Section::new(
 );
 
 const MCP: Section = Section::new(
-    "MCP server: a program that provides tools",
+    "MCP server: a program, or a server over HTTP, that provides tools",
     &[
         required("name", ValueType::Text, "Server name; tools are named `<name>__<tool>`"),
-        required(
+        optional(
             "command",
             ValueType::TextList { non_empty: true },
             "Program and its arguments; runs in the workspace of the trial",
+        ),
+        optional(
+            "env",
+            ValueType::TextMap,
+            "For `command`: additional environment variables; `$NAME` is replaced with an environment variable",
+        ),
+        optional(
+            "url",
+            ValueType::Text,
+            "URL of a server over streamable HTTP, instead of `command`",
+        ),
+        optional(
+            "headers",
+            ValueType::TextMap,
+            "For `url`: headers of every request; `$NAME` is replaced with an environment variable",
         ),
         optional(
             "tools",

@@ -6,7 +6,7 @@ use crate::error::{CliError, UsageError};
 use crate::models::ModelResolver;
 use crate::settings;
 use bakeoff_agent::{AgentLoopConfig, ContextConfig, PromptTemplate};
-use bakeoff_core::{Request, Thinking};
+use bakeoff_core::{Redactor, Request, Thinking};
 use bakeoff_llm::{Client, Model};
 use bakeoff_race::EvaluationStrategy;
 use bakeoff_suite::{AgentSettings, ModelTarget, Target, TargetKind, render_for_race};
@@ -132,6 +132,18 @@ impl BranchModel {
 impl Participants {
     pub(super) fn all(&self) -> impl Iterator<Item = &Model> {
         self.branches.iter().map(BranchModel::model).chain(&self.judges)
+    }
+
+    /// Returns a redactor for the secrets of the servers of targets.
+    pub(super) fn redactor(&self) -> Redactor {
+        let mut redactor = Redactor::default();
+        for branch in &self.branches {
+            if let BranchModel::Target(_, target) = branch {
+                let servers = target.agent.iter().flat_map(|agent| &agent.mcp);
+                servers.for_each(|server| server.add_secrets(&mut redactor));
+            }
+        }
+        redactor
     }
 }
 

@@ -153,6 +153,7 @@ fn prepare(
         seed: setup.seed,
         history: settings::history_file(),
         max_cost: arguments.max_cost,
+        redactor: participants.redactor(),
         ..ClientOptions::default()
     };
     let environment = resolver.defined.env_file.variables().collect();

@@ -4,6 +4,8 @@ use super::branches::BranchNames;
 use super::setup::current_folder;
 use crate::arguments::RaceArguments;
 use crate::error::UsageError;
+use crate::printer::chain;
+use crate::settings;
 use bakeoff_agent::{
     FetchAccess, Identity, McpServer, McpServers, Session, Tool, Workbench, Workspace,
     WorkspaceTemplate, built_in_tool,
@@ -109,7 +111,11 @@ impl ToolSetup {
         let is_name = |letter: char| letter.is_alphanumeric() || "-_.".contains(letter);
         if name.is_empty() || !name.chars().all(is_name) || server.trim().is_empty() {
             return Err(UsageError::new(format!("--mcp `{text}` is not NAME=SERVER"))
-                .hint("for example `--mcp 'shop=python3 shop.py'`"));
+                .hint("for example `--mcp 'shop=python3 shop.py'` or `--mcp shop=https://example.com/mcp`"));
+        }
+        if server.starts_with("http://") || server.starts_with("https://") {
+            return McpServer::http(name, server, &[], &settings::variable)
+                .map_err(|error| UsageError::new(format!("--mcp {name}: {}", chain(&error))));
         }
         let folder = self.folder.clone().unwrap_or_else(|| ".".into());
         Ok(McpServer::new(name, shell(&folder, server).into()))
