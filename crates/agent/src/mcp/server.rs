@@ -54,7 +54,7 @@ pub(super) struct Connection {
 pub(super) struct ServerProcess {
     pub(super) name: String,
     /// The server was not started here.
-    is_remote: bool,
+    pub(super) is_remote: bool,
     /// End of its standard error. Never locked across an await.
     stderr: Mutex<OutputTail>,
     /// Beginning of its standard output, which is for protocol messages only.

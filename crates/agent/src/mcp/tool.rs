@@ -102,6 +102,9 @@ impl Tool for McpTool {
             Ok(_) => Err(ToolError::Failed(format!(
                 "the MCP server `{server}` wants to be asked again, which is not done here"
             ))),
+            Err(error @ ServiceError::TransportSend(_)) if self.process.is_remote => {
+                Err(ToolError::Failed(format!("the MCP server `{server}`: {error}")))
+            }
             Err(ServiceError::TransportClosed | ServiceError::TransportSend(_)) => {
                 let reason = self.process.silence_reason().await;
                 Err(ToolError::Failed(format!("the MCP server `{server}` {reason}")))
