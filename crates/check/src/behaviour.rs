@@ -103,7 +103,8 @@ impl BehaviourCheck {
                     };
                     arguments.iter().all(has) && patterns.iter().all(matches)
                 };
-                let calls = || attempt.tool_uses.iter().filter(|call| call.name == *name);
+                let named = || attempt.tool_uses.iter().filter(|call| call.name == *name);
+                let calls = || named().filter(|call| !call.refused);
                 let found = calls().find(matches_call);
                 if found.is_none() {
                     require_all_tools(attempt)?;
@@ -125,13 +126,19 @@ impl BehaviourCheck {
                     ),
                     (None, None) => CheckFinding::new(
                         false,
-                        format!("{name} was not called; {}", list_calls(attempt)),
+                        match named().next() {
+                            Some(call) => format!(
+                                "{name} was not run: the call was refused, with {}",
+                                excerpt(&call.arguments.to_string())
+                            ),
+                            None => format!("{name} was not called; {}", list_calls(attempt)),
+                        },
                     ),
                 }
             }
             BehaviourCheck::ToolOrder(names) => {
                 let mut expected = names.iter().peekable();
-                for call in &attempt.tool_uses {
+                for call in attempt.tool_uses.iter().filter(|call| !call.refused) {
                     expected.next_if(|name| **name == call.name);
                 }
                 let absent = expected.next();

@@ -183,7 +183,7 @@ pub fn command_count(attempt: &Attempt) -> usize {
 
 /// Returns the calls of tools that run commands.
 fn commands(attempt: &Attempt) -> impl Iterator<Item = &ToolUse> {
-    attempt.tool_uses.iter().filter(|call| runs_commands(call))
+    attempt.tool_uses.iter().filter(|call| !call.refused && runs_commands(call))
 }
 
 /// Returns the commands whose arguments were kept.

@@ -88,6 +88,9 @@ pub struct Attempt {
     /// Number of model responses in an agent loop, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turns: Option<u32>,
+    /// Whether an agent loop was stopped by its maximum number of turns.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_out_of_turns: bool,
     /// Complete output of an agent, where `output` is only a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transcript: Option<String>,
@@ -136,6 +139,17 @@ pub struct ToolUse {
     /// Arguments of the use.
     #[serde(default)]
     pub arguments: serde_json::Value,
+    /// Whether the call was refused: there is no such tool, its arguments are invalid, or a limit was reached. The tool
+    /// was not run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
+}
+
+impl ToolUse {
+    /// Creates a use that was not refused.
+    pub fn new(name: impl Into<String>, arguments: serde_json::Value) -> ToolUse {
+        ToolUse { name: name.into(), arguments, refused: false }
+    }
 }
 
 /// File in a workspace after the program ended.

@@ -29,6 +29,8 @@ pub struct ParallelLoopOutcome {
     pub cost: Option<NanoDollars>,
     /// Calls that were cancelled in flight or lost in a panic. Their usage and cost are not included above.
     pub unaccounted_calls: u32,
+    /// Indices, among the branch's tool calls, of those that were refused.
+    pub refused_calls: Vec<usize>,
     /// Number of branches that had ended before; `None` if the branch never started.
     pub end_order: Option<u32>,
     /// Reason of the last retry, if any.
@@ -55,6 +57,7 @@ impl ParallelLoopOutcome {
             usage: end.usage,
             cost: end.cost,
             unaccounted_calls: end.unaccounted_calls,
+            refused_calls: end.refused_calls,
             end_order: None,
             last_retry: end.last_retry,
             elapsed: end.elapsed,

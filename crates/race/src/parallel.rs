@@ -315,6 +315,7 @@ impl Race {
             usage: Usage::default(),
             cost: Some(NanoDollars(0)),
             unaccounted_calls: 0,
+            refused_calls: Vec::new(),
             end_order: None,
             last_retry: None,
             elapsed: Duration::ZERO,

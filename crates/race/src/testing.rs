@@ -21,6 +21,7 @@ pub(crate) fn answered(
         usage: Usage { output: tokens, ..Usage::default() },
         cost: cost.map(NanoDollars),
         unaccounted_calls: 0,
+        refused_calls: Vec::new(),
         end_order: None,
         last_retry: None,
         elapsed: Duration::ZERO,

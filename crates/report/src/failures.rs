@@ -180,6 +180,10 @@ fn reasons(result: &TrialResult) -> Vec<String> {
             None => "failed".to_owned(),
         });
     }
+    if let (true, Some(first)) = (attempt.is_out_of_turns, reasons.first_mut()) {
+        let turns = attempt.turns.unwrap_or_default();
+        *first = format!("out of turns ({turns}); {first}");
+    }
     // The last line of standard error usually has the cause.
     let last_line = attempt.stderr.lines().rfind(|line| !line.trim().is_empty());
     if let (Some(1..), Some(line), Some(last)) = (attempt.exit_code, last_line, reasons.last_mut())

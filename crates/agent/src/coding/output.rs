@@ -89,7 +89,7 @@ impl AgentOutput {
         let arguments = if fits { arguments.clone() } else { Value::Null };
         self.argument_bytes += if fits { bytes } else { 0 };
         self.dropped_arguments += u64::from(!fits);
-        self.tool_uses.push(ToolUse { name: name.to_owned(), arguments });
+        self.tool_uses.push(ToolUse::new(name, arguments));
         let id = id.filter(|id| id.len() <= MAX_ID_BYTES).unwrap_or_default().to_owned();
         self.tool_exchanges.push(ToolExchange { id, result: None });
     }

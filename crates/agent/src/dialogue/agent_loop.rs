@@ -10,7 +10,8 @@ use super::session::LoopId;
 use super::tool::Tool;
 use super::toolbox::{ToolResults, Toolbox};
 use bakeoff_core::{
-    ErrorKind, FinishReason, Message, Request, ToolCall, ToolDefinition, Usage, estimate_tokens,
+    Content, ErrorKind, FinishReason, Message, Request, ToolCall, ToolDefinition, Usage,
+    estimate_tokens,
 };
 use bakeoff_llm::{Call, CallContext, CallError, Delta, Failure, Ordinals, Retry};
 use chrono::Utc;
@@ -402,6 +403,8 @@ impl LoopState<'_> {
     /// Runs the tool calls of a response. Every call gets a result, even if a limit is reached, so that the
     /// conversation can be continued.
     async fn run_tools(&mut self, calls: Vec<ToolCall>) -> Result<(), LoopStatus> {
+        // The message with these calls is part of the new messages already.
+        let earlier_calls = tool_calls(&self.end.new_messages) - calls.len();
         let mut results = ToolResults::new(calls);
         let interruption = match self.reached_limit() {
             // No further call would use the results.
@@ -420,6 +423,8 @@ impl LoopState<'_> {
             _ => "not finished: cancelled".to_owned(),
         };
         results.record_missing(&missing, &self.end.loop_id, &self.tx);
+        let refused = results.refused().iter().map(|index| earlier_calls + index);
+        self.end.refused_calls.extend(refused);
         let machine_failure = results.machine_failure();
         for message in results.into_messages() {
             let (loop_id, role) = (self.end.loop_id.clone(), MessageRole::Tool);
@@ -454,6 +459,12 @@ impl LoopState<'_> {
         self.tx.send(AgentEvent::MessageStart { loop_id: loop_id.clone(), role });
         self.tx.send(AgentEvent::MessageEnd { loop_id, message: Arc::new(message.clone()) });
     }
+}
+
+/// Returns the number of tool calls in messages.
+fn tool_calls(messages: &[AgentMessage]) -> usize {
+    let parts = messages.iter().filter_map(AgentMessage::as_llm).flat_map(Message::content);
+    parts.filter(|part| matches!(part, Content::ToolCall(_))).count()
 }
 
 /// Formats the message of the provider, with the HTTP status if there is one.

@@ -22,6 +22,9 @@ pub struct LoopEnd {
     pub cost: Option<NanoDollars>,
     /// Calls that were abandoned in flight; `usage` and `cost` do not include them.
     pub unaccounted_calls: u32,
+    /// Indices, among all tool calls, of those that were refused: there is no such tool, the arguments are invalid, or a
+    /// limit was reached.
+    pub refused_calls: Vec<usize>,
     /// Number of model calls.
     pub turns: u32,
     /// Number of model calls served from the cache.
@@ -53,6 +56,7 @@ impl LoopEnd {
             usage: Usage::default(),
             cost: Some(NanoDollars(0)),
             unaccounted_calls: 0,
+            refused_calls: Vec::new(),
             turns: 0,
             cached_turns: 0,
             retries: 0,

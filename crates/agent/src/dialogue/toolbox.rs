@@ -27,6 +27,8 @@ pub(super) struct ToolResults {
     /// Start events were sent.
     are_started: bool,
     outputs: Vec<Option<Result<ToolOutput, ToolError>>>,
+    /// Indices of calls whose tool was not run.
+    refused: Vec<usize>,
 }
 
 impl Toolbox {
@@ -70,6 +72,7 @@ impl Toolbox {
             let (tool, limit) = match self.prepare(call) {
                 Ok(prepared) => prepared,
                 Err(error) => {
+                    results.refused.push(index);
                     results.record(index, Err(error), loop_id, events);
                     continue;
                 }
@@ -126,7 +129,7 @@ impl Toolbox {
 impl ToolResults {
     pub(super) fn new(calls: Vec<ToolCall>) -> ToolResults {
         let outputs = calls.iter().map(|_| None).collect();
-        ToolResults { calls, are_started: false, outputs }
+        ToolResults { calls, are_started: false, outputs, refused: Vec::new() }
     }
 
     fn record(
@@ -157,9 +160,15 @@ impl ToolResults {
             if self.are_started {
                 self.record(index, output, loop_id, events);
             } else {
+                self.refused.push(index);
                 self.outputs[index] = Some(output);
             }
         }
+    }
+
+    /// Returns the indices of the calls whose tool was not run.
+    pub(super) fn refused(&self) -> &[usize] {
+        &self.refused
     }
 
     /// Returns the failure of the loop if the machine lacked resources.

@@ -6,7 +6,7 @@ use serde_json::json;
 
 fn with_calls(names: &[&str]) -> Attempt {
     let arguments = json!({"city": "Paris", "day": 12, "where": {"lat": 1.0, "long": 2}});
-    let call = |name: &&str| ToolUse { name: (*name).to_owned(), arguments: arguments.clone() };
+    let call = |name: &&str| ToolUse::new(*name, arguments.clone());
     Attempt { tool_uses: names.iter().map(call).collect(), ..Attempt::default() }
 }
 
@@ -112,4 +112,21 @@ fn refusals_are_detected() {
     ] {
         expect("kind = 'is_refusal'", &attempt_with(output), expected);
     }
+}
+
+#[test]
+fn refused_calls_are_not_calls() {
+    let refused = |name: &str| ToolUse { refused: true, ..ToolUse::new(name, json!({ "a": 1 })) };
+    let run = |name: &str| ToolUse::new(name, json!({ "a": 2 }));
+    let attempt = Attempt {
+        tool_uses: vec![refused("x"), refused("bash"), run("y"), run("bash")],
+        ..Attempt::default()
+    };
+    expect("kind = 'tool_called'\nname = 'x'", &attempt, false);
+    expect("kind = 'tool_called'\nname = 'y'", &attempt, true);
+    expect("kind = 'tool_called'\nname = 'bash'\nargs = { a = 1 }", &attempt, false);
+    expect("kind = 'tool_called'\nname = 'bash'\nargs = { a = 2 }", &attempt, true);
+    expect("kind = 'tool_order'\nnames = ['x', 'y']", &attempt, false);
+    expect("kind = 'tool_order'\nnames = ['y', 'bash']", &attempt, true);
+    expect("kind = 'max_command_count'\nlimit = 1", &attempt, true);
 }

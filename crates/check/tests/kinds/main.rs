@@ -42,10 +42,8 @@ fn result(lines: &str, attempt: &Attempt) -> CheckResult {
 
 /// Returns an attempt with these tool calls.
 fn with_tool_calls(calls: &[(&str, Value)]) -> Attempt {
-    let tool_uses = calls
-        .iter()
-        .map(|(name, arguments)| ToolUse { name: (*name).to_owned(), arguments: arguments.clone() })
-        .collect();
+    let tool_uses =
+        calls.iter().map(|(name, arguments)| ToolUse::new(*name, arguments.clone())).collect();
     Attempt { tool_uses, ..Attempt::default() }
 }
 

@@ -64,8 +64,9 @@ pub(super) fn agent_attempt(
         output: context.redactor.scrub(end.answer()),
         finish: end.finish,
         stderr: note.unwrap_or_default(),
-        tool_uses: redact_tool_uses(tool_uses(&messages), &context.redactor),
+        tool_uses: redact_tool_uses(tool_uses(&messages, &end.refused_calls), &context.redactor),
         turns: Some(end.turns),
+        is_out_of_turns: end.status == LoopStatus::LimitReached(LoopLimit::Turns),
         transcript: Some(transcript),
         dropped_transcript_bytes,
         usage: has_answers.then_some(end.usage),
@@ -107,14 +108,15 @@ fn describe_end(end: &LoopEnd, timeout: Duration) -> (Option<String>, Option<Tri
     }
 }
 
-/// Returns the tool calls of the model, in order.
-fn tool_uses(messages: &[&Message]) -> Vec<ToolUse> {
+/// Returns the tool calls of the model, in order. Those with these indices were refused.
+fn tool_uses(messages: &[&Message], refused: &[usize]) -> Vec<ToolUse> {
     let parts = messages.iter().flat_map(|message| message.content());
     let calls = parts.filter_map(|part| match part {
         Content::ToolCall(call) => Some(call),
         _ => None,
     });
-    calls.map(tool_use).collect()
+    let uses = calls.map(tool_use).enumerate();
+    uses.map(|(index, call)| ToolUse { refused: refused.contains(&index), ..call }).collect()
 }
 
 /// Returns the ids and results of the tool calls of the model, in the order of the calls.

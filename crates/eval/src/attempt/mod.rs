@@ -203,7 +203,7 @@ fn redact_tool_uses(tools: Vec<ToolUse>, redactor: &Redactor) -> Vec<ToolUse> {
             true => serde_json::from_str(&redactor.scrub(json)).unwrap_or_default(),
             false => tool.arguments,
         };
-        ToolUse { name: redactor.scrub(tool.name), arguments: limit_depth(arguments) }
+        ToolUse { name: redactor.scrub(tool.name), arguments: limit_depth(arguments), ..tool }
     };
     tools.into_iter().map(redacted).collect()
 }

@@ -103,7 +103,7 @@ pub(super) async fn call_model(
 }
 
 pub(super) fn tool_use(call: &ToolCall) -> ToolUse {
-    ToolUse { name: call.name.clone(), arguments: limit_depth(call.arguments.clone()) }
+    ToolUse::new(call.name.as_str(), limit_depth(call.arguments.clone()))
 }
 
 /// Returns the provider's error message, with the HTTP status where there is one.

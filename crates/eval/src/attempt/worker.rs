@@ -169,7 +169,7 @@ fn parse_reply(line: &str, id: &str) -> Result<WorkerReply, String> {
 /// Parses `{"type": "tool_use", "name": …, "arguments": …}`.
 fn tool_use(event: &Value) -> Option<ToolUse> {
     let name = event["name"].as_str().filter(|_| event["type"] == "tool_use")?;
-    Some(ToolUse { name: name.to_owned(), arguments: event["arguments"].clone() })
+    Some(ToolUse::new(name, event["arguments"].clone()))
 }
 
 /// Parses the error that a worker reports: a text, or `{"kind": …, "message": …}`.

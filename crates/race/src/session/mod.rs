@@ -176,6 +176,7 @@ impl SessionFile {
             usage: outcome.usage,
             cost: outcome.cost,
             unaccounted_calls: outcome.unaccounted_calls,
+            refused_calls: outcome.refused_calls.clone(),
             elapsed_ms: u64::try_from(outcome.elapsed.as_millis()).unwrap_or(u64::MAX),
             finish: outcome.finish.clone(),
         }))

@@ -176,6 +176,7 @@ fn outcome(
         usage: branch.usage,
         cost: branch.cost,
         unaccounted_calls: branch.unaccounted_calls,
+        refused_calls: branch.refused_calls,
         end_order: None,
         last_retry: None,
         elapsed: Duration::from_millis(branch.elapsed_ms),

@@ -56,6 +56,8 @@ pub(super) struct BranchRecord {
     pub(super) cost: Option<NanoDollars>,
     #[serde(default)]
     pub(super) unaccounted_calls: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) refused_calls: Vec<usize>,
     pub(super) elapsed_ms: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) finish: Option<FinishReason>,

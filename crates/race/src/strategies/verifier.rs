@@ -158,6 +158,7 @@ fn fail_others<'o>(
             loop_id: outcome.loop_id.clone(),
             finish: outcome.finish.clone(),
             last_retry: outcome.last_retry.clone(),
+            refused_calls: outcome.refused_calls.clone(),
             ..*outcome
         },
     };

@@ -38,11 +38,12 @@ impl Verify for Check {
 fn attempt(outcome: &ParallelLoopOutcome) -> Attempt {
     let messages = || outcome.new_messages.iter().filter_map(AgentMessage::as_llm);
     let tool_uses = messages().flat_map(Message::content).filter_map(|part| match part {
-        Content::ToolCall(call) => {
-            Some(ToolUse { name: call.name.clone(), arguments: call.arguments.clone() })
-        }
+        Content::ToolCall(call) => Some(ToolUse::new(call.name.as_str(), call.arguments.clone())),
         _ => None,
     });
+    let tool_uses = tool_uses
+        .enumerate()
+        .map(|(index, call)| ToolUse { refused: outcome.refused_calls.contains(&index), ..call });
     let turns = messages().filter(|message| matches!(message, Message::Assistant { .. })).count();
     let elapsed_ms = u64::try_from(outcome.elapsed.as_millis()).unwrap_or(u64::MAX);
     Attempt {
