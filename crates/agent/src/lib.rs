@@ -93,5 +93,5 @@ pub use tools::{
     FetchAccess, HttpFetch, ListFiles, ReadFile, RunCommand, TOOL_NAMES, ToolboxError, Workbench,
     WriteFile, built_in_tool,
 };
-pub use worker::{WorkerError, WorkerProgram, Workers};
+pub use worker::{WorkerError, WorkerLimit, WorkerProgram, Workers};
 pub use workspace::{Workspace, WorkspaceFiles, WorkspaceTemplate, remove_folder};

@@ -15,7 +15,8 @@ use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
@@ -52,14 +53,67 @@ impl WorkerProgram {
     }
 }
 
-/// Workers of one program, started on demand and killed when this is dropped.
+/// Workers of one program, started on demand and killed when this and all that share its limit are dropped.
 #[derive(Debug)]
 pub struct Workers {
     program: WorkerProgram,
+    limit: WorkerLimit,
+    /// Number of these workers among those with the same limit.
+    number: usize,
+}
+
+/// Maximum number of worker processes, busy or idle, of all [`Workers`] with the same limit.
+#[derive(Debug, Clone)]
+pub struct WorkerLimit {
+    shared: Arc<SharedWorkers>,
+}
+
+#[derive(Debug)]
+struct SharedWorkers {
+    count: usize,
     /// One permit per busy worker.
     permits: Semaphore,
-    /// Workers without a request. Never locked across an await.
-    idle: Mutex<Vec<Worker>>,
+    /// Workers without a request, with the number of their program; the longest idle is first. Never locked across an
+    /// await.
+    idle: Mutex<Vec<(usize, Worker)>>,
+    programs: AtomicUsize,
+}
+
+impl WorkerLimit {
+    /// Creates a limit.
+    pub fn new(count: NonZeroUsize) -> WorkerLimit {
+        let count = count.get().min(Semaphore::MAX_PERMITS);
+        let shared = SharedWorkers {
+            count,
+            permits: Semaphore::new(count),
+            idle: Mutex::default(),
+            programs: AtomicUsize::new(0),
+        };
+        WorkerLimit { shared: Arc::new(shared) }
+    }
+
+    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<(usize, Worker)>> {
+        self.shared.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an idle worker of a program that is running; drops those that have exited.
+    fn take_idle(&self, number: usize) -> Option<Worker> {
+        let mut idle = self.idle();
+        while let Some(position) = idle.iter().rposition(|(owner, _)| *owner == number) {
+            let (_, mut worker) = idle.remove(position);
+            if matches!(worker.child.try_wait(), Ok(None)) {
+                return Some(worker);
+            }
+        }
+        None
+    }
+
+    /// Takes the longest idle worker if it has to exit before another can start. The caller holds a permit.
+    fn take_surplus(&self) -> Option<Worker> {
+        let mut idle = self.idle();
+        let busy = self.shared.count - self.shared.permits.available_permits();
+        (idle.len() + busy > self.shared.count && !idle.is_empty()).then(|| idle.remove(0).1)
+    }
 }
 
 /// A worker did not reply.
@@ -103,8 +157,14 @@ pub(crate) fn stderr_suffix(stderr: &str) -> String {
 impl Workers {
     /// Creates a set of at most `count` workers. None is started yet.
     pub fn new(program: WorkerProgram, count: NonZeroUsize) -> Workers {
-        let permits = Semaphore::new(count.get().min(Semaphore::MAX_PERMITS));
-        Workers { program, permits, idle: Mutex::default() }
+        Workers::within(program, &WorkerLimit::new(count))
+    }
+
+    /// Creates a set of workers that shares a limit with others: if the limit is reached, an idle worker of another
+    /// program exits before a new one starts. None is started yet.
+    pub fn within(program: WorkerProgram, limit: &WorkerLimit) -> Workers {
+        let number = limit.shared.programs.fetch_add(1, Ordering::Relaxed);
+        Workers { program, limit: limit.clone(), number }
     }
 
     /// Sends a line to an idle worker and returns its reply, also a line; neither includes the newline. The
@@ -139,10 +199,16 @@ impl Workers {
     ) -> Result<T, WorkerError> {
         let work = async {
             // The semaphore is never closed.
-            let _permit = self.permits.acquire().await.map_err(|_| WorkerError::Cancelled)?;
-            let mut worker = match self.take_idle() {
+            let permit = self.limit.shared.permits.acquire().await;
+            let _permit = permit.map_err(|_| WorkerError::Cancelled)?;
+            let mut worker = match self.limit.take_idle(self.number) {
                 Some(worker) => worker,
-                None => Worker::start(&self.program)?,
+                None => {
+                    if let Some(mut surplus) = self.limit.take_surplus() {
+                        surplus.kill().await;
+                    }
+                    Worker::start(&self.program)?
+                }
             };
             let exchange = worker.exchange(request, self.program.max_reply_bytes);
             let exchanged = tokio::time::timeout(timeout, exchange).await;
@@ -153,7 +219,7 @@ impl Workers {
                 Ok(Ok(reply)) => {
                     // Output beyond the reply would be taken for the reply to the next request.
                     if worker.has_empty_buffer() {
-                        self.idle().push(worker);
+                        self.limit.idle().push((self.number, worker));
                     }
                     Ok(reply)
                 }
@@ -176,21 +242,6 @@ impl Workers {
             () = cancel.cancelled() => Err(WorkerError::Cancelled),
             reply = work => reply,
         }
-    }
-
-    /// Takes an idle worker that is running; drops those that have exited.
-    fn take_idle(&self) -> Option<Worker> {
-        let mut idle = self.idle();
-        while let Some(mut worker) = idle.pop() {
-            if matches!(worker.child.try_wait(), Ok(None)) {
-                return Some(worker);
-            }
-        }
-        None
-    }
-
-    fn idle(&self) -> std::sync::MutexGuard<'_, Vec<Worker>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

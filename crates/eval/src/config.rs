@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::case_selection::CaseFilter;
 use crate::limit_overrides::{override_judge_limits, override_target_limits};
+use crate::search::SearchOverrides;
 use crate::traffic_log::HttpCallback;
 use bakeoff_core::TargetName;
 use bakeoff_llm::Transport;
@@ -41,6 +42,8 @@ pub struct RunConfig {
     pub ci: bool,
     /// Replaces the suite's limit on concurrent trials.
     pub parallel: Option<u32>,
+    /// Settings of a search, for the record of the run.
+    pub(crate) search: SearchOverrides,
     /// Names of the targets to run; all when empty.
     pub targets: Vec<String>,
     /// Ids of the cases to run; all when empty.

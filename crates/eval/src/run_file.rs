@@ -4,6 +4,7 @@ use crate::Error;
 use crate::aggregate::RunCriteria;
 use crate::config::RunConfig;
 use crate::folder::RUN_FILE;
+use crate::search::SearchOverrides;
 use crate::target_record::describe_target;
 use crate::trial_plan::{TrialPlan, TrialRule};
 use bakeoff_core::{CaseIds, RunId, SCHEMA_VERSION, TargetName};
@@ -47,13 +48,16 @@ pub struct RunFile {
     pub suite: SuiteRecord,
 }
 
-/// Roles of a search.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Roles and settings of a search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SelectRecord {
     /// Target with the roles.
     pub target: String,
     /// Roles and their candidates.
     pub roles: Vec<(String, Vec<String>)>,
+    /// Settings of the command line, which a resumed search keeps.
+    #[serde(default)]
+    pub overrides: SearchOverrides,
 }
 
 /// Layout of a run's folder.
@@ -80,6 +84,9 @@ pub struct SuiteRecord {
     pub name: String,
     /// Absolute path of the suite file.
     pub path: String,
+    /// Absolute path of the file whose roles replaced those of the suite, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roles_file: Option<String>,
     /// Digest of the file and all cases.
     pub digest: String,
     /// Trials of each case without its own number.
@@ -197,10 +204,12 @@ impl RunFile {
             select: suite.select.as_ref().map(|plan| SelectRecord {
                 target: plan.target.clone(),
                 roles: plan.roles.clone(),
+                overrides: config.search.clone(),
             }),
             suite: SuiteRecord {
                 name: suite.name.clone(),
                 path: absolute(&suite.path),
+                roles_file: suite.roles_file.as_deref().map(absolute),
                 digest: suite.digest.clone(),
                 trials: rule.trials,
                 threshold: rule.threshold.as_f64(),

@@ -3,6 +3,7 @@
 use bakeoff_llm::Client;
 use bakeoff_pace::{Feeder, FillRule, LaneConfig, Pool, PoolIndex};
 use bakeoff_suite::{AgentSettings, Suite, TargetKind};
+use std::collections::BTreeMap;
 
 /// Concurrent trials per core of a model whose tools start programs.
 const AGENTS_PER_CORE: usize = 4;
@@ -22,6 +23,7 @@ impl TargetFeeder {
         let mut feeder = Feeder::new(parallel.unwrap_or(usize::MAX));
         let programs = feeder.add_group(parallel.unwrap_or(cores));
         let mut pools: Vec<Pool> = Vec::new();
+        let mut services = BTreeMap::new();
         for target in &suite.targets {
             let mut bounds = LaneConfig::default();
             // With invalid limits there is no pool, and every call fails immediately.
@@ -35,7 +37,13 @@ impl TargetFeeder {
                 bounds.pools.push(index);
             }
             bounds.max_started = match &target.kind {
-                TargetKind::Service(service) => service.connections,
+                TargetKind::Service(service) => {
+                    // All combinations of roles send to the same service.
+                    let group = services.entry(target.base());
+                    let add = || feeder.add_group(service.connections);
+                    bounds.groups.push(*group.or_insert_with(add));
+                    usize::MAX
+                }
                 // They mostly wait for their model, but take memory meanwhile.
                 _ if target.agent().is_some_and(AgentSettings::starts_programs) => {
                     parallel.unwrap_or(cores.saturating_mul(AGENTS_PER_CORE))

@@ -194,7 +194,8 @@ mod tests {
     #[test]
     fn rounds_use_the_default_concurrency() {
         let space = space(2, 200);
-        let score = |cell: Cell| Some(f64::from(cell.datapoint % 4 != 0 || cell.combo == 1));
+        let score =
+            |cell: Cell| Some(f64::from(!cell.datapoint.is_multiple_of(4) || cell.combo == 1));
         let mut selector = Strict::new(&space, StrictOptions::default());
         let (rounds, end, _) = run(&space, &mut selector, score);
         assert_eq!(chosen(&end), 1);

@@ -15,6 +15,7 @@ use bakeoff_core::TargetName;
 use bakeoff_llm::Environment;
 use minijinja::Value as Fields;
 use serde_json::{Map, Value};
+use std::collections::BTreeMap;
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -170,6 +171,7 @@ impl CheckReader {
                                 template,
                                 span: span.clone(),
                                 has_prompt: false,
+                                roles: BTreeMap::new(),
                                 step: None,
                             });
                         });

@@ -108,8 +108,10 @@ fn combination(
             program.variables.extend(models);
             TargetKind::Program(program)
         }
-        // Services have no roles and therefore no combinations.
-        TargetKind::Service(_) => return None,
+        TargetKind::Service(service) => {
+            let models = pairs().map(|(role, name, _)| (role, name));
+            TargetKind::Service(Box::new((**service).clone().with_roles(models)))
+        }
     };
     let pricing = match (pairs().next(), roles.len()) {
         (Some((_, _, candidate)), 1) => base.pricing.with_candidate(&candidate.prices),

@@ -26,6 +26,7 @@ mod programs;
 mod race;
 mod resolve;
 mod roles;
+mod roles_file;
 mod schema;
 mod select;
 mod service;

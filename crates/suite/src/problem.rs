@@ -130,18 +130,31 @@ impl From<Problems<'_>> for SuiteError {
 pub(crate) struct Problems<'a> {
     path: &'a Path,
     text: &'a str,
+    /// A second file, whose positions follow those of the first.
+    second: Option<(&'a Path, &'a str)>,
     found: Vec<Problem>,
 }
 
 impl<'a> Problems<'a> {
     pub(crate) fn new(path: &'a Path, text: &'a str) -> Problems<'a> {
-        Problems { path, text, found: Vec::new() }
+        Problems { path, text, second: None, found: Vec::new() }
+    }
+
+    /// Adds a second file: byte ranges behind the end of the first belong to it.
+    pub(crate) fn add_file(&mut self, path: &'a Path, text: &'a str) {
+        self.second = Some((path, text));
     }
 
     /// Adds a problem at a byte range of the file and returns it, so that code and hint can be set.
     pub(crate) fn at(&mut self, span: Range<usize>, message: impl Into<String>) -> &mut Problem {
-        let position = Some(Box::new(SourcePosition::of(self.text, span)));
-        let path = self.path.to_owned();
+        let end = self.text.len();
+        let (path, position) = match self.second {
+            Some((path, text)) if span.start >= end => {
+                (path, SourcePosition::of(text, span.start - end..span.end.max(end) - end))
+            }
+            _ => (self.path, SourcePosition::of(self.text, span)),
+        };
+        let (path, position) = (path.to_owned(), Some(Box::new(position)));
         let problem = Problem { code: None, message: message.into(), path, position, hint: None };
         self.found.push(problem);
         let last = self.found.len() - 1;

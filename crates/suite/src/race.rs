@@ -7,6 +7,7 @@ use super::suite::{LoadContext, folder, parse, read, suite_file};
 use super::target_defaults::{self, insert};
 use super::targets::{self, Target, TargetKind};
 use super::tree::{self, Node};
+use crate::env_file::EnvFile;
 use crate::matrix;
 use crate::problem::{Problems, SuiteError, suggest};
 use crate::template::{RenderError, Template, fields, with_texts};
@@ -34,6 +35,8 @@ pub fn race_targets(
 ) -> Result<Vec<Target>, SuiteError> {
     let path = suite_file(path);
     let text = read(&path)?;
+    let env_file = EnvFile::read(folder(&path), environment)?;
+    let environment = &|name: &str| environment(name).or_else(|| env_file.get(name));
     let mut problems = Problems::new(&path, &text);
     let Some(tree) = parse(&text, &mut problems) else {
         return Err(problems.into());
@@ -47,6 +50,7 @@ pub fn race_targets(
     let context = LoadContext {
         path: &path,
         text: &text,
+        roles_file: None,
         only: names,
         roles: &Roles::read(&root, false, false),
         loads_combinations: false,

@@ -7,19 +7,20 @@ use super::template_value::TemplateValue;
 use super::tree::{Node, SourceText};
 use super::variables::{TEMPLATE_HINT, TemplateUse};
 use crate::problem::Problems;
-use crate::template::{RenderError, Template, with_texts};
+use crate::template::{RenderError, Template, with_roles, with_texts};
 use bakeoff_check::ParameterType;
 use bakeoff_llm::{Service, ServiceConfig};
 use minijinja::Value as Fields;
 use serde_json::{Value, json};
 use serde_json_path::JsonPath;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Default maximum number of requests in flight.
 const DEFAULT_CONNECTIONS: usize = 10;
 
 /// HTTP service as a target.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct ServiceTarget {
     /// Resolved service.
     pub service: Service,
@@ -30,10 +31,12 @@ pub struct ServiceTarget {
     /// JSONPaths of token counts and cost.
     pub usage: UsagePaths,
     body: BodyTemplate,
+    /// Model of each role, as written, for the body.
+    roles: BTreeMap<String, String>,
 }
 
 /// JSONPaths of token counts and cost in a response.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct UsagePaths {
     /// Prompt tokens.
     pub input: Option<JsonPath>,
@@ -44,7 +47,7 @@ pub struct UsagePaths {
 }
 
 /// Template of the request body.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum BodyTemplate {
     Text(Template),
     Table(TemplateValue),
@@ -57,11 +60,21 @@ impl ServiceTarget {
     ///
     /// When a template of the body cannot be rendered.
     pub fn body(&self, fields: &Fields, prompt: &str) -> Result<String, RenderError> {
-        let fields = with_texts(fields, [("prompt", prompt)]);
+        let fields = with_roles(&with_texts(fields, [("prompt", prompt)]), &self.roles);
         match &self.body {
             BodyTemplate::Text(template) => template.render(&fields),
             BodyTemplate::Table(value) => Ok(value.render(&fields)?.to_string()),
         }
+    }
+
+    /// Returns the service with other models for some roles.
+    pub(super) fn with_roles<'r>(
+        mut self,
+        models: impl IntoIterator<Item = (&'r str, &'r str)>,
+    ) -> ServiceTarget {
+        let models = models.into_iter();
+        self.roles.extend(models.map(|(role, model)| (role.to_owned(), model.to_owned())));
+        self
     }
 
     /// Returns a message if the service sends JSON and the body is not valid JSON.
@@ -86,7 +99,8 @@ pub(super) fn read(
         ServiceConfig::new(url.value).name(node.text("name").map_or("", |name| name.value));
     config.method = node.text("method").map(|method| method.value.to_owned());
     config.headers = node.text_map("headers");
-    let body = body(node, templates, problems);
+    let roles = roles(node, context, problems);
+    let body = body(node, &roles, templates, problems);
     let usage = node.table("usage");
     let within = |name| usage.as_ref().and_then(|usage: &Node<'_, '_>| usage.text(name));
     let answer = path(node.text("answer"), problems);
@@ -109,6 +123,9 @@ pub(super) fn read(
     if let (Some(value), false) = (node.get("body"), service.has_body()) {
         problems.at(value.span(), "a GET request has no body");
     }
+    if let (Some(value), false) = (node.get("roles"), service.has_body()) {
+        problems.at(value.span(), "a GET request has no body, which would contain the roles");
+    }
     Some(ServiceTarget {
         service,
         connections: node
@@ -118,11 +135,26 @@ pub(super) fn read(
         answer: answer?,
         usage: UsagePaths { input: input?, output: output?, cost: cost? },
         body: body?,
+        roles,
     })
+}
+
+/// Reads the roles. Services have their own model names.
+fn roles(
+    node: &Node<'_, '_>,
+    context: &LoadContext<'_>,
+    problems: &mut Problems<'_>,
+) -> BTreeMap<String, String> {
+    let listed = node.texts("roles").unwrap_or_default();
+    let model = |role: SourceText<'_>| {
+        Some((role.value.to_owned(), context.roles.require(&role, problems)?.value.to_owned()))
+    };
+    listed.into_iter().filter_map(model).collect()
 }
 
 fn body(
     node: &Node<'_, '_>,
+    roles: &BTreeMap<String, String>,
     templates: &mut Vec<TemplateUse>,
     problems: &mut Problems<'_>,
 ) -> Option<BodyTemplate> {
@@ -142,7 +174,8 @@ fn body(
         Ok(body) => {
             let mut add = |template: &Template| {
                 let (template, span) = (template.clone(), span.clone());
-                templates.push(TemplateUse { template, span, has_prompt: true, step: None });
+                let (has_prompt, roles) = (true, roles.clone());
+                templates.push(TemplateUse { template, span, has_prompt, roles, step: None });
             };
             match &body {
                 BodyTemplate::Text(template) => add(template),

@@ -8,6 +8,7 @@ use crate::coverage::Coverage;
 use crate::env_file::EnvFile;
 use crate::problem::{Problem, Problems, SourcePosition, SuiteError};
 use crate::roles::Roles;
+use crate::roles_file::RolesFile;
 use crate::select::{self, SelectPlan};
 use crate::settings::{self, Settings};
 use crate::targets::{self, Target, TargetKind};
@@ -42,6 +43,8 @@ pub struct Suite {
     pub select: Option<SelectPlan>,
     /// Roles without an assigned model, represented by their first candidate. Their targets cannot be run.
     pub unassigned_roles: Vec<String>,
+    /// File whose roles replaced those of the suite.
+    pub roles_file: Option<PathBuf>,
     /// Names of all targets in the file, selected or not.
     pub target_names: Vec<String>,
     /// Source of the cases.
@@ -83,6 +86,8 @@ pub struct LoadOptions<'a> {
     pub judges_only: bool,
     /// Load the combinations of models for the roles of the `[select]` target instead of all targets.
     pub combinations: bool,
+    /// File with `[roles]` that replace those of the suite, and the models that they name.
+    pub roles: Option<&'a Path>,
 }
 
 impl<'a> LoadOptions<'a> {
@@ -95,6 +100,7 @@ impl<'a> LoadOptions<'a> {
             must_run: false,
             judges_only: false,
             combinations: false,
+            roles: None,
         }
     }
 
@@ -130,6 +136,13 @@ impl<'a> LoadOptions<'a> {
     #[must_use]
     pub const fn judges_only(mut self, judges_only: bool) -> LoadOptions<'a> {
         self.judges_only = judges_only;
+        self
+    }
+
+    /// Sets a file whose `[roles]` replace those of the suite.
+    #[must_use]
+    pub const fn roles(mut self, roles: Option<&'a Path>) -> LoadOptions<'a> {
+        self.roles = roles;
         self
     }
 
@@ -230,7 +243,11 @@ impl Suite {
         options: LoadOptions<'_>,
         environment: Environment<'_>,
     ) -> Result<Suite, SuiteError> {
+        let roles_file = options.roles.map(|path| RolesFile::read(path, text.len())).transpose()?;
         let mut problems = Problems::new(path, text);
+        if let Some(file) = &roles_file {
+            problems.add_file(&file.path, file.text());
+        }
         let Some(tree) = parse(text, &mut problems) else {
             return Err(problems.into());
         };
@@ -244,6 +261,11 @@ impl Suite {
         let mut table = tree.into_inner();
         matrix::add_targets(&mut table, folder(path), &mut problems);
         target_defaults::apply(&mut table);
+        if let Some(file) = &roles_file
+            && !file.merge(&mut table, &mut problems)
+        {
+            return Err(problems.into());
+        }
         let root = Node::new(&table, 0..0);
         if options.combinations && root.get("select").is_none() {
             // Further validation would only report the missing models of roles.
@@ -255,6 +277,7 @@ impl Suite {
         let context = LoadContext {
             path,
             text,
+            roles_file: roles_file.as_ref(),
             only: only.as_deref().unwrap_or(options.targets),
             roles: &Roles::read(&root, options.combinations, !options.must_run),
             loads_combinations: options.combinations,
@@ -340,6 +363,16 @@ pub(crate) fn suite_file(path: &Path) -> PathBuf {
 }
 
 pub(crate) fn read(path: &Path) -> Result<String, Problem> {
+    let irregular_hint = "use a suite file, or a folder that contains one";
+    read_as("suite", path, [irregular_hint, "create one with `bakeoff init`"])
+}
+
+/// Reads a text file. Error messages name it `what`; the hints are those for a folder and for a missing file.
+pub(super) fn read_as(
+    what: &str,
+    path: &Path,
+    [irregular_hint, missing_hint]: [&str; 2],
+) -> Result<String, Problem> {
     let problem = |message: String, hint: &str| Problem {
         code: path
             .file_name()
@@ -352,17 +385,14 @@ pub(crate) fn read(path: &Path) -> Result<String, Problem> {
     };
     let is_file = std::fs::metadata(path).map(|metadata| metadata.is_file());
     if matches!(is_file, Ok(false)) {
-        return Err(problem(
-            "not a regular file".to_owned(),
-            "use a suite file, or a folder that contains one",
-        ));
+        return Err(problem("not a regular file".to_owned(), irregular_hint));
     }
     let bytes = std::fs::read(path).map_err(|error| {
         let hint = match error.kind() {
-            std::io::ErrorKind::NotFound => "create one with `bakeoff init`",
+            std::io::ErrorKind::NotFound => missing_hint,
             _ => "check the permissions of the file",
         };
-        problem(format!("cannot read the suite: {error}"), hint)
+        problem(format!("cannot read the {what}: {error}"), hint)
     })?;
     String::from_utf8(bytes).map_err(|error| {
         let position = SourcePosition::of_invalid_utf8(error.as_bytes());
@@ -375,6 +405,8 @@ pub(crate) fn read(path: &Path) -> Result<String, Problem> {
 pub(crate) struct LoadContext<'a> {
     pub(crate) path: &'a Path,
     pub(crate) text: &'a str,
+    /// File whose roles replace those of the suite.
+    pub(crate) roles_file: Option<&'a RolesFile>,
     /// Names of the selected targets; empty for all.
     pub(crate) only: &'a [String],
     /// Models assigned to roles.
@@ -424,6 +456,7 @@ impl LoadContext<'_> {
         let judges = coverage.validate(root, &cases, &survey, problems);
         let digest = blake3::Hasher::new()
             .update(self.text.as_bytes())
+            .update(self.roles_file.map_or("", RolesFile::text).as_bytes())
             .update(survey.digest.as_bytes())
             .finalize()
             .to_hex()
@@ -450,6 +483,7 @@ impl LoadContext<'_> {
         Some(Suite {
             name,
             path,
+            roles_file: self.roles_file.map(|file| file.path.clone()),
             settings,
             warnings,
             targets,

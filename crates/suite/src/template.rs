@@ -39,6 +39,17 @@ pub fn with_texts<'n>(
     minijinja::value::merge_maps([Value::from(texts), fields.clone()])
 }
 
+/// Adds the models of roles to the fields, as `roles`.
+pub(crate) fn with_roles(fields: &Value, roles: &BTreeMap<String, String>) -> Value {
+    if roles.is_empty() {
+        return fields.clone();
+    }
+    let models = roles.iter().map(|(role, model)| (role.as_str(), Value::from(model.as_str())));
+    let models: BTreeMap<&str, Value> = models.collect();
+    let roles = BTreeMap::from([("roles", Value::from(models))]);
+    minijinja::value::merge_maps([Value::from(roles), fields.clone()])
+}
+
 /// Compilation error of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TemplateError {

@@ -3,7 +3,8 @@
 use super::tree::SourceText;
 use crate::case::Survey;
 use crate::problem::{Problems, suggest};
-use crate::template::{Template, with_texts};
+use crate::template::{Template, with_roles, with_texts};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ pub(crate) struct TemplateUse {
     pub(super) span: Range<usize>,
     /// Whether the variable `prompt` is available.
     pub(super) has_prompt: bool,
+    /// Models of the roles that are available under `roles`; empty if there are none.
+    pub(super) roles: BTreeMap<String, String>,
     /// Chain step that the template belongs to.
     pub(super) step: Option<StepPosition>,
 }
@@ -31,7 +34,8 @@ impl TemplateUse {
     fn known_variables(&self) -> impl Iterator<Item = &str> + Clone {
         let earlier = self.step.as_ref().map_or(&[][..], |step| &step.names[..step.number]);
         let prompt = self.has_prompt.then_some("prompt");
-        earlier.iter().map(String::as_str).chain(prompt)
+        let roles = (!self.roles.is_empty()).then_some("roles");
+        earlier.iter().map(String::as_str).chain(prompt).chain(roles)
     }
 
     /// Returns a message if the variable is the output of this or a later step.
@@ -72,6 +76,7 @@ pub(super) fn compile_for_step(
                 template: template.clone(),
                 span: text.span,
                 has_prompt: false,
+                roles: BTreeMap::new(),
                 step,
             });
             Some(template)
@@ -103,8 +108,10 @@ pub(super) fn check_variables(
             }
             continue;
         }
-        let placeholders = usage.known_variables().map(|name| (name, ""));
-        let Err(error) = usage.template.render(&with_texts(first, placeholders)) else {
+        let placeholders =
+            usage.known_variables().filter(|name| *name != "roles").map(|name| (name, ""));
+        let fields = with_roles(&with_texts(first, placeholders), &usage.roles);
+        let Err(error) = usage.template.render(&fields) else {
             continue;
         };
         let is_known = |name: &&String| {
@@ -122,7 +129,8 @@ pub(super) fn check_variables(
         // The outputs of earlier steps are unknown here and may be valid for the template.
         let uses_outputs = usage.step.is_some()
             && usage.known_variables().any(|name| usage.template.variables().contains(name));
-        if unknown.is_empty() && !error.is_undefined() && !uses_outputs {
+        let uses_roles = variables().any(|name| name == "roles" && !usage.roles.is_empty());
+        if unknown.is_empty() && (!error.is_undefined() || uses_roles) && !uses_outputs {
             problems.at(usage.span.clone(), format!("cannot render the template: {error}"));
         }
     }

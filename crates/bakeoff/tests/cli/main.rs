@@ -47,6 +47,7 @@ mod secrets;
 mod select;
 mod select_methods;
 mod select_report;
+mod select_targets;
 mod services;
 mod shell;
 mod show;

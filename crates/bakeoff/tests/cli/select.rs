@@ -550,3 +550,52 @@ fn search_without_answers_is_inconclusive() {
     assert!(output.stderr.contains("no combination can be chosen"), "{}", output.stderr);
     assert!(output.stderr.contains("last error: "), "{}", output.stderr);
 }
+
+#[test]
+fn resumed_search_keeps_its_flags() {
+    let dir = TestDir::with_suite(&suite(40, 5, "", 0));
+    let flags =
+        ["select", "--method", "arm_elimination", "--max-cells", "120", "--max-cost", "0.5"];
+    let output = dir.run(&[&flags[..], &["--apply", "roles.toml", "--json"]].concat());
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    std::fs::remove_file(dir.path().join("roles.toml")).unwrap();
+    // The budget is exhausted, so nothing runs, neither with the method of the suite nor without a limit.
+    let output = dir.run(&["select", "--resume", "last", "--json"]);
+    assert_eq!(output.code, 3, "{}", output.transcript());
+    let found = output.done()["selection"]["selection"].clone();
+    assert_eq!(
+        (&found["selector"], &found["stopped"]),
+        (&"arm_elimination".into(), &"cells".into())
+    );
+    assert_eq!(dir.trials().len(), 120);
+    assert!(dir.path().join("roles.toml").exists(), "--apply is kept");
+    // A flag of the command line replaces that of the search, also for the next resume.
+    for arguments in [&["--max-cells", "150"][..], &[]] {
+        let output = dir.run(&[&["select", "--resume", "last", "--json"], arguments].concat());
+        assert_eq!(output.code, 3, "{}", output.transcript());
+        assert_eq!(dir.trials().len(), 150);
+    }
+    // Another method does not inherit a confidence that it does not have.
+    let dir = TestDir::with_suite(&suite(20, 3, "", 0));
+    assert_eq!(dir.run(&["select", "--confidence", "0.9", "--quiet"]).code, 0);
+    let output = dir.run(&["select", "--resume", "last", "--method", "brute_force", "--quiet"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+}
+
+#[test]
+fn brute_force_within_max_cells_compares_all_combinations_on_the_same_cases() {
+    for method in ["brute_force", "random_search"] {
+        let select = if method == "random_search" { "fraction = 1.0" } else { "" };
+        let suite = suite(40, 3, &format!("method = \"{method}\"\n{select}"), 0);
+        let dir = TestDir::with_suite(&suite);
+        let output = dir.run(&["select", "--max-cells", "100", "--json"]);
+        assert_eq!(output.code, 3, "{}", output.transcript());
+        let found = output.done()["selection"]["selection"].clone();
+        assert_eq!((&found["cells"], &found["stopped"]), (&100.into(), &"cells".into()));
+        let rows = found["ranking"].as_array().unwrap();
+        let cells: Vec<u64> = rows.iter().map(|row| row["n"].as_u64().unwrap()).collect();
+        assert_eq!(rows.len(), 9);
+        let (least, most) = (cells.iter().min().unwrap(), cells.iter().max().unwrap());
+        assert!(*least >= 9 && most - least <= 3, "{cells:?}");
+    }
+}

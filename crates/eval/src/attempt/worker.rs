@@ -7,7 +7,7 @@ use super::{TrialInput, redact_tool_uses, trial_id};
 use crate::context::TrialContext;
 use crate::trial::{failed, milliseconds};
 use crate::work_folder::WorkFolder;
-use bakeoff_agent::{Identity, WorkerError, WorkerProgram, Workers};
+use bakeoff_agent::{Identity, WorkerError, WorkerLimit, WorkerProgram, Workers};
 use bakeoff_core::{
     Attempt, ErrorKind, NanoDollars, RunId, TargetName, Timing, ToolUse, TrialError, Usage,
 };
@@ -45,6 +45,8 @@ pub(crate) fn workers(
     let identity = Identity { run: run.to_string(), trial: None, part: None };
     let variables = identity.variables().map(|(name, value)| (name.to_owned(), value.into()));
     let environment: BTreeMap<_, _> = suite.env_file.variables().chain(variables).collect();
+    // The combinations of a search share a limit; otherwise each would have as many workers as trials run at once.
+    let mut limits: BTreeMap<&TargetName, WorkerLimit> = BTreeMap::new();
     suite
         .targets
         .iter()
@@ -54,7 +56,8 @@ pub(crate) fn workers(
                 let (command, folder) = (program.command.clone(), work.worker(&target.name));
                 let mut worker = WorkerProgram::new(command, folder, MAX_REPLY_BYTES);
                 worker.environment = environment.chain(role_variables(program)).collect();
-                Some((target.name.clone(), Workers::new(worker, count)))
+                let limit = limits.entry(target.base()).or_insert_with(|| WorkerLimit::new(count));
+                Some((target.name.clone(), Workers::within(worker, limit)))
             }
             _ => None,
         })

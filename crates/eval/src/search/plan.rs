@@ -6,10 +6,13 @@ use crate::run::Run;
 use bakeoff_core::NanoDollars;
 use bakeoff_select::{Hints, Objective, OptionsError, Role, SearchBudget, SelectorOptions, Space};
 use bakeoff_suite::SelectPlan;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Settings of the command line that replace those of `[select]`.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct SearchOverrides {
     /// Name of the search method.
@@ -22,6 +25,28 @@ pub struct SearchOverrides {
     pub max_cells: Option<u64>,
     /// Maximum duration of the search.
     pub deadline: Option<Duration>,
+    /// Maximum number of concurrent cells.
+    pub parallel: Option<u32>,
+    /// File for the winner. The search itself does not write it.
+    pub apply: Option<PathBuf>,
+}
+
+impl SearchOverrides {
+    /// Takes the settings that are left out here from those of an earlier command.
+    pub fn fill(&mut self, earlier: &SearchOverrides) {
+        let SearchOverrides { method, confidence, max_cost, max_cells, deadline, parallel, apply } =
+            earlier;
+        // A confidence belongs to the methods that have one.
+        if self.method.is_none() || self.method == *method {
+            self.confidence = self.confidence.or(*confidence);
+        }
+        self.method = self.method.take().or_else(|| method.clone());
+        self.max_cost = self.max_cost.or(*max_cost);
+        self.max_cells = self.max_cells.or(*max_cells);
+        self.deadline = self.deadline.or(*deadline);
+        self.parallel = self.parallel.or(*parallel);
+        self.apply = self.apply.take().or_else(|| apply.clone());
+    }
 }
 
 /// Returns a usage error; an empty hint is left out.

@@ -53,9 +53,11 @@ impl SearchRun {
     /// When the settings are invalid or the budget does not cover the first round.
     pub fn new(
         mut suite: Suite,
-        config: RunConfig,
+        mut config: RunConfig,
         overrides: &SearchOverrides,
     ) -> Result<SearchRun, Error> {
+        config.parallel = overrides.parallel.or(config.parallel);
+        config.search = overrides.clone();
         // A search has very many trials, and the journal has all of them.
         suite.settings.artifacts = Artifacts::None;
         let mut run = Run::new(suite, config)?;
@@ -69,8 +71,9 @@ impl SearchRun {
             plan::space(plan, run.cases.ids.len(), run.criteria.plan.default().trials as usize)?;
         let method = overrides.method.clone().unwrap_or_else(|| plan.method.clone());
         let objective = plan::objective(plan);
-        let options = plan::options(&run, plan, &method, overrides, objective);
         let budget = plan::budget(&run, plan, overrides);
+        let mut options = plan::options(&run, plan, &method, overrides, objective);
+        options.has_budget = budget != SearchBudget::default();
         let depends_on_cost =
             objective.cost_weight > 0.0 || objective.max_cost.is_some() || options.within.is_some();
         if budget.cost.is_some() || depends_on_cost {

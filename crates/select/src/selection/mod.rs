@@ -199,7 +199,9 @@ impl<'a> Selection<'a> {
         Fut: Future<Output = Result<CellScore, CellError>> + Send,
     {
         let space = Arc::new(Space::full(self.roles, self.datapoints)?);
-        let mut selector = build_selector(&self.method, &space, &self.options)?;
+        let mut options = self.options.clone();
+        options.has_budget = self.budget != SearchBudget::default();
+        let mut selector = build_selector(&self.method, &space, &options)?;
         let cells =
             ClosureCells { space: Arc::clone(&space), evaluate, failures: Mutex::default() };
         let mut on_progress = self.on_progress;

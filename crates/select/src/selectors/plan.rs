@@ -32,6 +32,9 @@ pub(crate) fn random(seed: u64, draw: Draw) -> ChaCha8Rng {
     random
 }
 
+/// Minimum number of cells of a round that a budget may end: the default concurrency limit.
+const MIN_ROUND_CELLS: usize = 20;
+
 /// Reason for a search without a winner.
 pub(crate) const NO_SCORES: &str = "no evaluated cell has a score";
 
@@ -65,6 +68,26 @@ impl Plan {
         combos: impl IntoIterator<Item = usize>,
     ) -> EvaluationRound {
         self.round(evidence, combos, 0..self.order.len())
+    }
+
+    /// Returns the unvisited cells of the next few datapoints, at first of one: if a budget ends the search, all
+    /// combinations have seen the same datapoints, except for the last few.
+    pub(crate) fn next_datapoints(
+        &self,
+        evidence: &Evidence,
+        combos: impl IntoIterator<Item = usize> + Clone,
+    ) -> EvaluationRound {
+        let enough = if evidence.cells() == 0 { 1 } else { MIN_ROUND_CELLS };
+        let mut round = EvaluationRound { cells: Vec::new(), batch: 0 };
+        for position in 0..self.order.len() {
+            if round.cells.len() >= enough {
+                break;
+            }
+            let next = self.round(evidence, combos.clone(), position..position + 1);
+            round.batch += usize::from(!next.cells.is_empty());
+            round.cells.extend(next.cells);
+        }
+        round
     }
 
     /// Returns the final step if `combos` remain.

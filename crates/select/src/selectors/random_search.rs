@@ -26,6 +26,7 @@ impl Default for RandomSearchConfig {
 pub struct RandomSearch {
     plan: Plan,
     sample: Vec<usize>,
+    has_budget: bool,
 }
 
 impl RandomSearch {
@@ -44,7 +45,13 @@ impl RandomSearch {
         sample.shuffle(&mut random(seed, Draw::Combos));
         sample.truncate(count);
         sample.sort_unstable();
-        Ok(RandomSearch { plan: Plan::new(space, seed), sample })
+        Ok(RandomSearch { plan: Plan::new(space, seed), sample, has_budget: false })
+    }
+
+    /// Sets whether a budget may end the search; see [`BruteForce::with_budget`](super::BruteForce::with_budget).
+    #[must_use]
+    pub fn with_budget(self, has_budget: bool) -> RandomSearch {
+        RandomSearch { has_budget, ..self }
     }
 }
 
@@ -54,7 +61,11 @@ impl Selector for RandomSearch {
     }
 
     fn next(&mut self, evidence: &Evidence) -> SelectorStep {
-        let round = self.plan.full_round(evidence, self.sample.iter().copied());
+        let combos = self.sample.iter().copied();
+        let round = match self.has_budget {
+            true => self.plan.next_datapoints(evidence, combos),
+            false => self.plan.full_round(evidence, combos),
+        };
         if round.cells.is_empty() {
             let reason = format!(
                 "{} of {} combinations were evaluated",

@@ -45,6 +45,9 @@ pub struct SelectorOptions {
     pub seed: u64,
     /// Quantity to maximise; the same as that of the search.
     pub objective: Objective,
+    /// Whether a budget may end the search. Selectors that evaluate everything then evaluate all combinations on a few
+    /// datapoints at a time.
+    pub has_budget: bool,
     /// Choose the cheapest combination within this many points of the best. All selectors support it.
     pub within: Option<f64>,
     /// Confidence required to stop.
@@ -191,11 +194,11 @@ fn build_unconstrained(
                 StrictOptions { confidence, range, seed, ..StrictOptions::default() },
             ))
         }
-        "brute_force" => Box::new(BruteForce::new(space, seed)),
+        "brute_force" => Box::new(BruteForce::new(space, seed).with_budget(options.has_budget)),
         "random_search" => {
             let mut config = RandomSearchConfig::default();
             set(&mut config.fraction, options.fraction);
-            Box::new(RandomSearch::new(space, &config, seed)?)
+            Box::new(RandomSearch::new(space, &config, seed)?.with_budget(options.has_budget))
         }
         "hill_climbing" => {
             let hints = options.hints.clone();

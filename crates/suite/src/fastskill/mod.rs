@@ -157,6 +157,7 @@ impl ProjectLoader<'_, '_> {
             targets,
             select: None,
             unassigned_roles: Vec::new(),
+            roles_file: None,
             target_names,
             cases,
             survey,

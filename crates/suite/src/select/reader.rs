@@ -225,8 +225,8 @@ impl SelectReader<'_, '_> {
         let lists = roles.iter().filter_map(|(role, _)| table.texts(role));
         for candidate in lists.flatten().filter(|candidate| seen.insert(candidate.value)) {
             let (name, label) = (candidate.value, resolve::label(&candidate, self.models));
-            let model = if target.get("agent").is_some() {
-                // Agents have their own model names.
+            let model = if target.get("agent").is_some() || target.get("url").is_some() {
+                // Agents and services have their own model names.
                 None
             } else if target.get("command").is_some() {
                 match resolve::find(candidate, self.models, problems) {

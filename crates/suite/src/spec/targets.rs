@@ -23,6 +23,7 @@ const TOOL_MODELS: &[TargetType] = &[TargetType::ToolModel];
 const PROGRAMS: &[TargetType] = &[TargetType::Program];
 const CODING_AGENTS: &[TargetType] = &[TargetType::Agent];
 const SERVICES: &[TargetType] = &[TargetType::Service];
+const PROGRAMS_AND_SERVICES: &[TargetType] = &[TargetType::Program, TargetType::Service];
 /// Targets that make their calls themselves.
 const SELF_CALLING: &[TargetType] = &[TargetType::Program, TargetType::Agent, TargetType::Service];
 const WITH_WORKSPACE: &[TargetType] =
@@ -105,8 +106,8 @@ pub(crate) const TARGET: Section = Section::new(
             optional(
                 "roles",
                 ValueType::TextList { non_empty: true },
-                "For programs: roles whose models are passed in the environment as `BAKEOFF_MODEL_<ROLE>`",
-            ).only_for(PROGRAMS),
+                "Roles whose models programs find in the environment as `BAKEOFF_MODEL_<ROLE>`, and the body of services as {{ roles.NAME }}",
+            ).only_for(PROGRAMS_AND_SERVICES),
             optional("system", ValueType::Template, "System prompt of a model").only_for(MODELS),
             optional(
                 "gate",

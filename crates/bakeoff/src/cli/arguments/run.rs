@@ -46,6 +46,9 @@ pub(crate) struct RunArguments {
     /// Run only the cases that did not pass in this run, for at least one of the targets. Path, unique prefix, or `last`
     #[arg(long, value_name = "RUN", conflicts_with = "cases")]
     pub(crate) failed_of: Option<String>,
+    /// File with [roles], such as `select --apply` writes: its roles replace those of the suite
+    #[arg(long, value_name = "FILE")]
+    pub(crate) roles: Option<PathBuf>,
     /// Number of tokens after which no trial starts
     #[arg(long, value_name = "N", value_parser = positive::<u64>)]
     pub(crate) max_tokens: Option<u64>,

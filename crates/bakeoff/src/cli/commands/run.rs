@@ -42,8 +42,13 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
         .targets(&arguments.targets)
         .all_agents(arguments.all)
         .model(arguments.model.as_deref())
+        .roles(arguments.roles.as_deref())
         .must_run(true);
     let suite = Suite::load_with(&path, options, &settings::variable)?;
+    if suite.project.is_some() && arguments.roles.is_some() {
+        let hint = "`--model` sets the model of the agents of a project";
+        return Err(UsageError::new("a FastSkill project has no roles").hint(hint).into());
+    }
     settings::check_agents(&suite, &arguments.agents, arguments.all, &model_argument)?;
     arguments.export.check(Some(&suite.path))?;
     if suite.project.is_some() {
@@ -142,6 +147,8 @@ fn apply_stored_settings(file: &RunFile, arguments: &mut RunArguments) -> Result
         arguments.suite_threshold = arguments.suite_threshold.or_else(|| file.suite_threshold());
     }
     arguments.seed.get_or_insert(file.seed);
+    arguments.roles =
+        arguments.roles.take().or_else(|| file.suite.roles_file.clone().map(PathBuf::from));
     if arguments.agents.is_empty() && arguments.targets.is_empty() {
         arguments.targets.clone_from(&file.suite.chosen.targets);
     }

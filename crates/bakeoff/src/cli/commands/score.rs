@@ -14,6 +14,7 @@ use bakeoff_eval::{Run, RunConfig};
 use bakeoff_history::{PastRun, find_run, score};
 use bakeoff_report::Failures;
 use bakeoff_suite::{LoadOptions, Suite};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 pub(super) fn run(arguments: &ScoreArguments, printer: &Printer) -> Result<Outcome, CliError> {
@@ -32,7 +33,13 @@ pub(super) fn run(arguments: &ScoreArguments, printer: &Printer) -> Result<Outco
         .collect();
     // The targets of a search are the combinations of one target.
     let combinations = past.file.select.is_some();
-    let options = LoadOptions::new().targets(&targets).judges_only(true).combinations(combinations);
+    // Roles do not matter for checks, so a missing file is no problem unless the suite needs it.
+    let roles = past.file.suite.roles_file.as_ref().map(PathBuf::from).filter(|file| file.exists());
+    let options = LoadOptions::new()
+        .targets(&targets)
+        .judges_only(true)
+        .combinations(combinations)
+        .roles(roles.as_deref());
     let suite = Suite::load_with(&path, options, &settings::variable)?;
     arguments.export.check(Some(&suite.path))?;
     let mut config = RunConfig::new(&arguments.run.out);

@@ -63,7 +63,9 @@ fn prepare(arguments: &MapArguments, printer: &Printer) -> Result<PreparedJob, C
         seed: arguments.seed,
         cache: arguments.reuse.cache_file().map(|path| (path, CACHE_SCOPE)),
         history,
-        max_cost: None, // The job has its own budget, which its journal restores.
+        // The job has its own budget, which its journal restores.
+        max_cost: None,
+        ..ClientOptions::default()
     };
     let names = models.iter().map(|(_, model)| model);
     let client = ModelClient::new(names, resolver.defined, options, printer);

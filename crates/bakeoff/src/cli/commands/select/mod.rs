@@ -64,8 +64,33 @@ fn resumed_search(arguments: &mut SelectArguments) -> Result<Option<PathBuf>, Cl
         arguments.suite = Some(settings::stored_suite(&file)?);
     }
     arguments.seed.get_or_insert(file.seed);
+    let mut overrides = overrides(arguments);
+    if let Some(stored) = &file.select {
+        overrides.fill(&stored.overrides);
+    }
+    let SearchOverrides {
+        method, confidence, max_cost, max_cells, deadline, parallel, apply, ..
+    } = overrides;
+    (arguments.method, arguments.confidence, arguments.apply) = (method, confidence, apply);
+    (arguments.max_cells, arguments.execution.max_cost) = (max_cells, max_cost);
+    (arguments.execution.deadline, arguments.execution.parallel) = (deadline, parallel);
     arguments.execution.only.fill(&file.suite.chosen);
     Ok(Some(path))
+}
+
+/// Returns the settings that replace those of `[select]`.
+fn overrides(arguments: &SelectArguments) -> SearchOverrides {
+    let SelectArguments { execution, apply, .. } = arguments;
+    let mut overrides = SearchOverrides::default();
+    overrides.method.clone_from(&arguments.method);
+    overrides.confidence = arguments.confidence;
+    overrides.max_cost = execution.max_cost;
+    overrides.max_cells = arguments.max_cells;
+    overrides.deadline = execution.deadline;
+    overrides.parallel = execution.parallel;
+    // A search can be resumed from another folder.
+    overrides.apply = apply.as_ref().map(|path| std::path::absolute(path).unwrap_or(path.clone()));
+    overrides
 }
 
 fn new_search(
@@ -77,7 +102,6 @@ fn new_search(
     let execution = &arguments.execution;
     let mut config = RunConfig::new(&execution.out);
     config.simulated_models = crate::models::simulated();
-    config.parallel = execution.parallel;
     execution.only.clone().configure(&mut config);
     config.seed = arguments.seed.unwrap_or_default();
     config.cache = execution.reuse.cache_file();
@@ -86,12 +110,7 @@ fn new_search(
     config.work_dir = settings::work_dir();
     config.on_http = execution.prints_requests().then(|| request_log.listener());
     config.arguments = settings::command_line();
-    let mut overrides = SearchOverrides::default();
-    overrides.method.clone_from(&arguments.method);
-    overrides.confidence = arguments.confidence;
-    overrides.max_cost = execution.max_cost;
-    overrides.max_cells = arguments.max_cells;
-    overrides.deadline = execution.deadline;
+    let overrides = overrides(arguments);
     let search = SearchRun::new(suite, config, &overrides)?;
     let Some(path) = resume else { return Ok(search) };
     // More cases extend a search without invalidating finished trials.
