@@ -96,6 +96,23 @@ impl<'a> Rivals<'a> {
         if arm == self.leader { 0.0 } else { self.rivals[arm].better(self.epsilon, (0.0, 0.0)) }
     }
 
+    /// Returns the probability that a combination is better than the leader by more than ε if its scores vary as much as
+    /// those of the leader.
+    ///
+    /// The variance of a score follows from the mean, so a combination with a few unlucky zeros seems to vary little. If it
+    /// were as good as the leader, it would vary as much.
+    pub(super) fn better_with_leader_noise(&self, arm: usize) -> f64 {
+        let noise = &self.posterior.scales().noise_factor;
+        let ratio = (noise[self.leader] / noise[arm]).max(1.0);
+        let Rival { variance, tail_extra, .. } = self.rivals[arm];
+        let rival = Rival {
+            variance: ratio * variance,
+            tail_extra: ratio * tail_extra,
+            ..self.rivals[arm]
+        };
+        if arm == self.leader { 0.0 } else { rival.better(self.epsilon, (0.0, 0.0)) }
+    }
+
     /// Returns the probability that a combination is worse than the leader by more than ε, or at all.
     pub(super) fn worse(&self, arm: usize, at_all: bool) -> f64 {
         let margin = if at_all { 0.0 } else { self.epsilon };
@@ -174,6 +191,25 @@ mod tests {
         let (shared, own) = posterior.outlook(0, 2, &[0, 2]);
         let after = above(gap, times * (variance - (shared[0] - shared[1]).powi(2) / own));
         assert!((rivals.gain(0, 2, &[0]) - (expected - after)).abs() < 1e-9);
+    }
+
+    #[test]
+    fn rival_with_less_noise_than_the_leader_is_excluded_later() {
+        let (data, design, mut scales) = small();
+        scales.tail_probability = vec![0.0; 4];
+        let posterior = Posterior::new(&data, &design, &scales).unwrap();
+        let rivals = Rivals::new(&posterior, &AutoTuning::default(), 0.01);
+        // The noise factors are 1, 0.64, 1.44 (the leader) and 0.81.
+        let (rival, ratio) = (&rivals.rivals[1], 1.44 / 0.64);
+        let expected = above(rival.gap - 0.01, ratio * rival.variance);
+        assert!((rivals.better_with_leader_noise(1) - expected).abs() < 1e-9);
+        assert!(expected > rivals.better(1));
+        assert!(rivals.better_with_leader_noise(2) <= 0.0);
+        // A rival with more noise keeps its own.
+        scales.noise_factor[1] = 2.0;
+        let posterior = Posterior::new(&data, &design, &scales).unwrap();
+        let rivals = Rivals::new(&posterior, &AutoTuning::default(), 0.01);
+        assert!((rivals.better_with_leader_noise(1) - rivals.better(1)).abs() < 1e-12);
     }
 
     #[test]
