@@ -78,7 +78,11 @@ impl BudgetMeter {
 
     /// Starts a cell if the budget allows it.
     pub(crate) fn start(&mut self, elapsed: Duration) -> CellStart {
-        let limit = if self.budget.cost.is_some_and(|limit| self.reaches(limit)) {
+        let reaches_cost = self.budget.cost.is_some_and(|limit| self.reaches(limit));
+        let limit = if reaches_cost && self.running > 0 && self.stopped.is_none() {
+            // Running cells usually cost less than the most expensive one, so that others may follow.
+            return CellStart::Wait;
+        } else if reaches_cost {
             Some(SearchLimit::Cost)
         } else if self.budget.cells.is_some_and(|limit| self.started >= limit) {
             Some(SearchLimit::Cells)

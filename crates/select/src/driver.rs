@@ -278,6 +278,21 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn one_expensive_cell_does_not_end_a_concurrent_search() {
+        let space = space(6, 50);
+        let mut cells = OutOfOrder::new(|_: Cell| Some(0.5));
+        // With 20 running cells, each counted at $10, the budget would seem to be exhausted after $100.
+        cells.cost = |cell| dollars(if cell.combo + cell.datapoint == 0 { 10.0 } else { 1.0 });
+        let budget = SearchBudget { cost: Some(dollars(200.0)), ..SearchBudget::default() };
+        let options = SearchOptions { budget, ..SearchOptions::default() };
+        let mut selector = BruteForce::new(&space, 1);
+        let outcome = select_best(&space, &mut selector, &cells, options).await.unwrap();
+        assert_eq!(outcome.stopped, Some(SearchLimit::Cost));
+        let spent = outcome.spent.unwrap();
+        assert!(spent > dollars(189.0) && spent <= dollars(200.0), "{spent:?}");
+    }
+
+    #[tokio::test]
     async fn resumed_search_does_not_evaluate_prior_cells_again() {
         let space = space(4, 10);
         let score = |cell: Cell| Some([0.2, 0.5, 0.9, 0.4][cell.combo]);
@@ -301,8 +316,8 @@ mod tests {
         let resumed = select_best(&space, &mut selector(), &cells, options).await.unwrap();
         assert_eq!(resumed, whole);
         assert_eq!((cells.observed().len(), whole.cells), (12 - 7, 12));
-        // One cell of each combination, then two at a time.
-        assert_eq!(rounds, 1 + 4);
+        // One cell of each combination, then three at a time.
+        assert_eq!(rounds, 1 + 3);
     }
 
     #[tokio::test]

@@ -45,6 +45,7 @@ mod resume;
 mod runs;
 mod secrets;
 mod select;
+mod select_large;
 mod select_methods;
 mod select_report;
 mod select_targets;

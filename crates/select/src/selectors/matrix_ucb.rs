@@ -16,7 +16,7 @@ pub struct MatrixUcbConfig {
     /// Share of all cells to evaluate, rounded up.
     pub fraction: f64,
     /// Cells evaluated between two updates of the means. It does not depend on the concurrency limit, so the choice does
-    /// not either. `None`: a tenth of the cells to evaluate, at most 20, the default concurrency limit.
+    /// not either. `None`: a fifth of the cells to evaluate, at most 20, the default concurrency limit.
     pub batch: Option<usize>,
 }
 
@@ -54,7 +54,7 @@ impl MatrixUcb {
     ) -> Result<MatrixUcb, OptionsError> {
         let target = part(fraction(config.fraction)?, space.cells());
         at_least("curiosity", config.curiosity, 0.0)?;
-        let batch = config.batch.unwrap_or_else(|| target.div_ceil(10).clamp(1, MAX_DEFAULT_BATCH));
+        let batch = config.batch.unwrap_or_else(|| target.div_ceil(5).clamp(1, MAX_DEFAULT_BATCH));
         at_least("batch", batch as f64, 1.0)?;
         let rows = vec![(0, 0.0); space.combos()];
         Ok(MatrixUcb { plan: Plan::new(space, seed), config, target, batch, rows })

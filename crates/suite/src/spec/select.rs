@@ -107,7 +107,7 @@ const FIELDS: [Field; 25] = [
     optional(
         "batch",
         COUNT,
-        "For `hill_climbing` and `bayesian`: combinations between two decisions [default: 1]; for `matrix_ucb`: trials [default: a tenth of all, at most 20]",
+        "For `hill_climbing` and `bayesian`: combinations between two decisions [default: 1]; for `matrix_ucb`: trials [default: a fifth of all, at most 20]",
     ),
     optional("iterations", COUNT, "For `hill_climbing`: maximum rounds per start [default: 20]"),
     optional("restarts", COUNT, "For `hill_climbing`: number of starts [default: 3]"),
