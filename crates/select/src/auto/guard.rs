@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn rivals_that_the_model_excludes_need_no_bet() {
-        let (guard, data) = guard([row(6, 0.0), row(6, 0.0), row(20, 1.0), row(6, 0.0)], 0.0);
+        let (guard, data) = guard([row(4, 0.0), row(4, 0.0), row(20, 1.0), row(4, 0.0)], 0.0);
         assert_eq!(guard.targets(&data), []);
         assert!(guard.confidence() >= 1.0 && !guard.is_certain());
     }
