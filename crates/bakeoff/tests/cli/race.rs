@@ -700,7 +700,7 @@ fn invalid_targets_are_rejected_before_any_call() {
     error: --fetch-host is for `--tool http_fetch`
     error: --workspace is for races with `--tool` or `--mcp`
     error: --mcp `python3 shop.py` is not NAME=SERVER
-      hint: for example `--mcp 'shop=python3 shop.py'`
+      hint: for example `--mcp 'shop=python3 shop.py'` or `--mcp shop=https://example.com/mcp`
     error: sim/a: the MCP server `shop` has ended (exit code 127)
     error: --workspace gone is not a folder
     error: --judge-rounds is for races with `--judge`

@@ -230,6 +230,109 @@ fn model_at_its_turn_limit_is_still_checked() {
     assert_eq!(trial["checks"][0]["passed"], true);
     let stderr = trial["attempt"]["stderr"].as_str().unwrap();
     assert_eq!(stderr, "stopped after 2 turns (`max_turns`) before it was done\n");
+    assert_eq!(trial["attempt"]["is_out_of_turns"], true);
+    let line =
+        output.stderr.lines().chain(output.stdout.lines()).find(|line| line.contains("failed  "));
+    assert!(
+        line.unwrap().contains("agent / a (trial 1): out of turns (2); b: "),
+        "{}",
+        output.transcript()
+    );
+}
+
+/// A call of an unknown tool or with invalid arguments is not a call, and its result is in the trace.
+#[test]
+fn refused_calls_do_not_count_as_calls() {
+    let calls =
+        r#"{ tool = "read_file", arguments = { path = 7 } }, { tool = "gone", arguments = {} }"#;
+    let check = "kind = \"tool_called\"\nname = \"read_file\"\n[[check]]\nid = \"gone\"\nkind = \"tool_called\"\nname = \"gone\"";
+    let dir = TestDir::with_suite(&suite(calls, "tools = [\"read_file\"]", check));
+    let output = dir.run(&["run"]);
+    assert_eq!(output.code, 1, "{}", output.transcript());
+    let trial = only_trial(&dir);
+    let refused: Vec<&Value> = trial["attempt"]["tool_uses"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|call| &call["refused"])
+        .collect();
+    assert_eq!(refused, [true, true]);
+    let message = trial["checks"][0]["message"].as_str().unwrap();
+    let expected = r#"read_file was not run: the call was refused, with "{\"path\":7}""#;
+    assert_eq!(message, expected);
+    let trace =
+        std::fs::read_to_string(dir.run_folder().join("agent/a/trial-1/trace.jsonl")).unwrap();
+    assert!(
+        trace.contains("\"is_error\":true") && trace.contains("there is no tool `gone`"),
+        "{trace}"
+    );
+}
+
+/// A server over HTTP, which is reached with a key from the environment.
+#[test]
+fn mcp_server_over_http_provides_tools() {
+    let server = Server::start(|_, request| {
+        let message: Value = serde_json::from_str(&request.body).unwrap_or_default();
+        let result = match message["method"].as_str().unwrap_or_default() {
+            "initialize" => json!({
+                "protocolVersion": message["params"]["protocolVersion"],
+                "capabilities": { "tools": {} },
+                "serverInfo": { "name": "shop", "version": "1" },
+            }),
+            "tools/list" => {
+                json!({ "tools": [{ "name": "stock", "inputSchema": { "type": "object" } }] })
+            }
+            "tools/call" => {
+                json!({ "content": [{ "type": "text", "text": "12 boxes for the-key-of-the-shop" }] })
+            }
+            _ => return (202, "", String::new()),
+        };
+        let answer = json!({ "jsonrpc": "2.0", "id": message["id"], "result": result });
+        (200, "content-type: application/json\r\n", answer.to_string())
+    });
+    let target = format!(
+        "mcp = [{{ name = \"shop\", url = \"{}\", headers = {{ authorization = \"Bearer $SHOP_KEY\" }} }}]",
+        server.url
+    );
+    let check = "kind = \"tool_called\"\nname = \"shop__stock\"";
+    let calls = r#"{ tool = "shop__stock", arguments = {} }"#;
+    let dir = TestDir::with_suite(&suite(calls, &target, check));
+    let mut command = dir.command(&["run"]);
+    let output = command.env("SHOP_KEY", "the-key-of-the-shop").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let trial = only_trial(&dir).to_string();
+    assert!(
+        trial.contains("12 boxes for [redacted]") && !trial.contains("the-key-of-the-shop"),
+        "{trial}"
+    );
+    let output = dir.run(&["check"]);
+    assert!(output.stderr.contains("SHOP_KEY"), "{}", output.transcript());
+}
+
+#[test]
+fn mcp_server_is_a_program_or_a_url() {
+    for (server, expected) in [
+        ("name = \"s\"", "the server has neither `command` nor `url`"),
+        (
+            "name = \"s\", command = [\"sh\"], url = \"http://a.example\"",
+            "a server cannot have both `command` and `url`",
+        ),
+        (
+            "name = \"s\", command = [\"sh\"], headers = { a = \"b\" }",
+            "`headers` is for servers with `url`",
+        ),
+        (
+            "name = \"s\", url = \"http://a.example\", env = { A = \"b\" }",
+            "`env` is for servers with `command`",
+        ),
+        ("name = \"s\", url = \"a.example\"", "url"),
+        ("name = \"s\", command = [\"sh\"], env = { A = \"$GONE\" }", "GONE"),
+    ] {
+        let dir = TestDir::with_suite(&suite("", &format!("mcp = [{{ {server} }}]"), ANY));
+        let output = dir.run(&["run"]);
+        assert_eq!(output.code, 2, "{}", output.transcript());
+        assert!(output.stderr.contains(expected), "{expected}: {}", output.transcript());
+    }
 }
 
 #[test]

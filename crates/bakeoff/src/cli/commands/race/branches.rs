@@ -116,7 +116,7 @@ pub(super) struct Participants {
 
 /// The model of a branch, and its target.
 enum BranchModel {
-    Model(Model),
+    Model(Box<Model>),
     Target(Arc<Target>, Box<ModelTarget>),
 }
 
@@ -167,7 +167,7 @@ impl RaceSetup {
             names.iter().map(|name| resolver.resolve(name)).collect()
         };
         let mut branches: Vec<BranchModel> =
-            all(&self.branches.models)?.into_iter().map(BranchModel::Model).collect();
+            all(&self.branches.models)?.into_iter().map(Box::new).map(BranchModel::Model).collect();
         if let (Some(suite), false) = (&self.suite, self.branches.targets.is_empty()) {
             branches.extend(resolve_targets(suite, &self.branches.targets)?);
         }
@@ -189,7 +189,7 @@ impl RaceSetup {
         for branch in branches {
             let (config, settings) = match branch {
                 BranchModel::Model(model) => {
-                    (AgentLoopConfig::new(client, model), self.tools.settings()?)
+                    (AgentLoopConfig::new(client, *model), self.tools.settings()?)
                 }
                 BranchModel::Target(target, model) => {
                     let config = target_config(client, &target, &model, prompt)?;
