@@ -260,8 +260,7 @@ fn refused_calls_do_not_count_as_calls() {
     let message = trial["checks"][0]["message"].as_str().unwrap();
     let expected = r#"read_file was not run: the call was refused, with "{\"path\":7}""#;
     assert_eq!(message, expected);
-    let trace =
-        std::fs::read_to_string(dir.run_folder().join("agent/a/trial-1/trace.jsonl")).unwrap();
+    let trace = std::fs::read_to_string(dir.run_folder().join("a/trial-1/trace.jsonl")).unwrap();
     assert!(
         trace.contains("\"is_error\":true") && trace.contains("there is no tool `gone`"),
         "{trace}"
