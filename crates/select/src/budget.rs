@@ -10,8 +10,8 @@ const RUNNING_PER_FINISHED: usize = 2;
 /// Limits of a search; each is optional.
 ///
 /// Once a limit is reached, no further cell starts and running cells are finished. Running cells count as much as
-/// the most expensive finished one, and the first cell runs alone, so that only a cell that is more expensive than
-/// all before it can exceed the cost limit.
+/// the most expensive finished one, a cell that could exceed the cost limit waits for them, and the first cell runs
+/// alone, so that only a cell that is more expensive than all before it can exceed the cost limit.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct SearchBudget {
     /// Maximum cost.

@@ -505,6 +505,29 @@ fn readme_output_matches_the_program() {
 }
 
 #[test]
+fn readme_output_of_a_search_matches_the_program() {
+    let printed = &blocks("README.md", "text")[1];
+    let example = root().join("examples/select").display().to_string();
+    let dir = TestDir::new();
+    let command = printed.lines().next().unwrap().strip_prefix("$ bakeoff ").unwrap();
+    let command = command.replace("examples/select", &example);
+    let output = dir.run(&command.split(' ').collect::<Vec<_>>());
+    assert_eq!(output.code, 0, "{}", output.transcript());
+    // Rows have measured latencies, which also decide on the front.
+    let (rows, findings) = printed.split_once("…\n").unwrap();
+    assert!(output.stdout.contains(findings), "{findings}\n{}", output.transcript());
+    let without_marks = |line: &str| -> Vec<String> {
+        line.split_whitespace().take(11).map(str::to_owned).collect()
+    };
+    for row in rows.lines().skip(3) {
+        let found = output.stdout.lines().any(|line| without_marks(line) == without_marks(row));
+        assert!(found, "{row}\n{}", output.transcript());
+    }
+    let output = dir.run(&["run", &example, "--roles", "roles.toml", "--threshold", "0"]);
+    assert_eq!(output.code, 0, "{}", output.transcript());
+}
+
+#[test]
 fn first_example_equals_the_init_template() {
     let dir = TestDir::new();
     assert_eq!(dir.run(&["init"]).code, 0);
