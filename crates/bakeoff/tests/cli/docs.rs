@@ -405,6 +405,7 @@ fn select_page_works_as_documented() {
     for (about, block) in fences("docs/select.md") {
         match about.as_str() {
             "sh" => {
+                let block = block.replace("\\\n", "");
                 for line in block.lines().filter(|line| !line.starts_with("bakeoff-bench")) {
                     let example = root().join("examples/select").display().to_string();
                     let line = line.replace("examples/select", &example);
