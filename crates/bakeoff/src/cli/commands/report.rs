@@ -68,12 +68,12 @@ fn report_search(
         let message = format!("{} is a search, which has no tests for --junit", past.file.run_id);
         return Err(UsageError::new(message).hint("`--markdown FILE` writes its result").into());
     }
+    export_rows(&arguments.export, past, printer)?;
     let Some(selection) = SelectionFile::read(folder)? else {
         let message = format!("the search {} has no result", past.file.run_id);
         let command = resume_command(past, &arguments.run.out);
         return Err(UsageError::new(message).hint(format!("`{command}` resumes it")).into());
     };
-    export_rows(&arguments.export, past, printer)?;
     if let Some(path) = &arguments.export.markdown {
         let run_id = selection.run_id.as_str();
         let page = selection_markdown(&selection.selection, &selection.suite, run_id);
