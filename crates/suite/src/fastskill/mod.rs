@@ -8,10 +8,11 @@ mod checks;
 mod prompts;
 
 use super::checks::CheckReader;
+use super::load_options::LoadOptions;
 use super::programs::{self, INSTALL, ProgramTarget, UNAVAILABLE};
 use super::settings::{self, Settings};
 use super::spec::{MAX_TRIALS, Section, ValueType, coded, optional, required};
-use super::suite::{FastSkillProject, LoadOptions, Suite, folder_name};
+use super::suite::{FastSkillProject, Suite, folder_name};
 use super::targets::{Target, TargetKind};
 use super::tree::{self, Node};
 use super::workspaces;
