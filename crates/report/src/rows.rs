@@ -1,7 +1,7 @@
 //! CSV with one row per trial.
 
 use crate::Error;
-use bakeoff_core::{CheckResult, Status, TrialResult};
+use bakeoff_core::{CheckResult, Status, TrialResult, printable};
 use serde_json::{Map, Value};
 use std::io::Write;
 
@@ -42,7 +42,7 @@ impl<'f, W: Write> CsvRows<'f, W> {
             fields.iter().map(String::as_str).filter(|name| *name != ID).collect();
         let own = fields.iter().map(|name| format!("case.{name}"));
         let header = COLUMNS.iter().map(|name| (*name).to_owned()).chain(own);
-        writer.write_record(header).map_err(convert_error)?;
+        writer.write_record(header.map(|name| inert(&name))).map_err(convert_error)?;
         Ok(CsvRows { writer, fields })
     }
 
@@ -83,13 +83,22 @@ impl<'f, W: Write> CsvRows<'f, W> {
         let field =
             |name: &&str| case.and_then(|case| case.get(*name)).map_or_else(String::new, cell);
         let row = own.into_iter().chain(self.fields.iter().map(field));
-        self.writer.write_record(row).map_err(convert_error)
+        self.writer.write_record(row.map(|cell| inert(&cell))).map_err(convert_error)
     }
 
     /// Flushes the writer.
     pub fn finish(mut self) -> Result<(), Error> {
         self.writer.flush().map_err(Error::Write)
     }
+}
+
+/// Returns a cell that no spreadsheet takes for a formula: an apostrophe precedes text that starts like one, and text has no
+/// control characters. Numbers stay as they are.
+fn inert(cell: &str) -> String {
+    let cell = printable(cell);
+    let is_formula =
+        cell.starts_with(['=', '+', '-', '@', '\t']) && cell.trim().parse::<f64>().is_err();
+    if is_formula { format!("'{cell}") } else { cell.into_owned() }
 }
 
 /// Returns a string itself, and other values as JSON.
@@ -114,5 +123,29 @@ fn convert_error(error: csv::Error) -> Error {
     match error.into_kind() {
         csv::ErrorKind::Io(error) => Error::Write(error),
         other => Error::Format(format!("{other:?}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cells_are_neither_formulas_nor_terminal_commands() {
+        for (cell, expected) in [
+            ("=HYPERLINK(\"x\")", "'=HYPERLINK(\"x\")"),
+            ("+1+1", "'+1+1"),
+            ("-2+3", "'-2+3"),
+            ("@SUM(A1)", "'@SUM(A1)"),
+            ("\t=1", "'\t=1"),
+            ("\r=1", "'=1"),
+            ("\u{1b}]0;title\u{7}=1", "]0;title=1"),
+            ("-0.5", "-0.5"),
+            ("+3e2", "+3e2"),
+            ("a = b\n- c", "a = b\n- c"),
+            ("", ""),
+        ] {
+            assert_eq!(inert(cell), expected, "{cell:?}");
+        }
     }
 }
