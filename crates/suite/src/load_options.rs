@@ -23,7 +23,7 @@ pub struct LoadOptions<'a> {
 }
 
 impl<'a> LoadOptions<'a> {
-    /// Creates the options of [`Suite::load`]: all targets, as written in the suite.
+    /// Creates the options of [`Suite::load`](crate::Suite::load): all targets, as written in the suite.
     pub const fn new() -> LoadOptions<'a> {
         LoadOptions {
             targets: &[],

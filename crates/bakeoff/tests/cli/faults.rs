@@ -200,3 +200,18 @@ fn changed_case_file_ends_the_run_and_keeps_results() {
     assert_eq!(outcomes(&dir), ["p: passed"]);
     assert!(!dir.run_folder().join("summary.json").exists());
 }
+
+#[test]
+fn run_whose_folder_is_deleted_prints_no_verdict() {
+    let dir = TestDir::new();
+    let runs = dir.path().join("runs");
+    let suite = format!(
+        "[suite]\nname = \"gone\"\n[cases]\ninline = [{{ id = \"a\" }}]\n\
+         [[target]]\nname = \"t\"\nprompt = \"x\"\ncommand = [\"rm\", \"-rf\", \"{}\"]\n",
+        runs.display()
+    );
+    let output = dir.write("bakeoff.toml", suite).run(&["run"]);
+    assert_eq!(output.code, 4);
+    assert!(!output.stdout.contains("verdict"), "{}", output.transcript());
+    assert!(output.stderr.contains("error: "), "{}", output.transcript());
+}

@@ -87,11 +87,12 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
     if is_resumed && let Ok(all) = all_failures(&finished) {
         failures = all;
     }
+    // A run whose folder is gone has no result.
+    let past = PastRun::open(&finished.folder.path)?;
     print_result(&finished, &failures, printer);
     if is_ci && settings::is_github_actions() {
         print_annotations(&finished, &failures, printer);
     }
-    let past = PastRun::open(&finished.folder.path)?;
     export(&files, &past, &finished.summary, true, printer)?;
     if finished.exit_code == ExitCode::Interrupted {
         hint_at_resume(&out, &finished.folder.path, printer);
