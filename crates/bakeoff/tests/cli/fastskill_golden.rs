@@ -296,17 +296,22 @@ fn check_prints_fastskill_settings_as_json() {
 fn exhausted_processes_are_errors_of_their_trials() {
     let dir = project();
     let inner = dir.command(&["run", ".", "-a", "claude", "--no-memory"]);
-    // Each running program needs several files.
-    let mut limited = std::process::Command::new("sh");
-    limited.args(["-c", "ulimit -n 21; exec \"$0\" \"$@\""]).arg(inner.get_program());
-    limited.args(inner.get_args()).current_dir(dir.path()).env_clear();
-    for (name, value) in inner.get_envs() {
-        limited.env(name, value.unwrap());
-    }
-    let output = CommandOutput::from(limited.output().unwrap());
-    let shown = output.transcript();
-    assert_eq!(output.code, 3, "{shown}");
-    assert!(shown.contains("[EVAL_PARALLEL_EXHAUSTION]"), "{shown}");
+    let run_with_limit = |files: u32| {
+        let mut limited = std::process::Command::new("sh");
+        limited.arg("-c").arg(format!("ulimit -n {files}; exec \"$0\" \"$@\""));
+        limited.arg(inner.get_program()).args(inner.get_args()).current_dir(dir.path()).env_clear();
+        for (name, value) in inner.get_envs() {
+            limited.env(name, value.unwrap());
+        }
+        CommandOutput::from(limited.output().unwrap())
+    };
+    // Each running program needs several files. How many are open before depends on what the test inherits.
+    let outputs = (12..64).map(run_with_limit);
+    let mut exhausted =
+        outputs.filter(|output| output.transcript().contains("[EVAL_PARALLEL_EXHAUSTION]"));
+    let output =
+        exhausted.next().expect("no limit lets the run start, but not all of its programs");
+    assert_eq!(output.code, 3, "{}", output.transcript());
 }
 
 #[test]
