@@ -148,6 +148,11 @@ impl WorkKind {
         self.likely(others).plus(self.likely(self.maximum).zip(self.maximum, f64::max))
     }
 
+    /// Whether the work in flight is the first of its kind and can exceed its estimate.
+    fn has_untested_estimate(&self) -> bool {
+        self.finished == 0 && self.estimated != self.maximum
+    }
+
     fn must_wait(&self) -> bool {
         self.in_flight >= (IN_FLIGHT_PER_FINISHED * self.finished).max(1)
     }
@@ -190,7 +195,8 @@ impl BudgetLedger {
 
     /// Starts work of a kind, for example a call of a model, if its likely expense fits.
     ///
-    /// The first work of a kind runs alone. Later work is expected to exceed its estimate by as much as any so
+    /// The first work of a kind runs alone, and without first work of other kinds, because no estimate of theirs has been
+    /// tested: one wrong estimate may exceed the limit, several must not. Later work is expected to exceed its estimate by as much as any so
     /// far, and to reach its maximum if that is known. Unknown expenses have an arbitrary constant estimate. Work that
     /// is expected to cost nothing always starts.
     ///
@@ -218,7 +224,12 @@ impl BudgetLedger {
             if committed.exceeds(limit) {
                 return Err(Denial::Exhausted);
             }
-            if known.must_wait() || committed.plus(self.reserved()).exceeds(limit) {
+            let is_untested = known.finished == 0 && !is_maximum;
+            let has_untested = self.kinds.values().any(WorkKind::has_untested_estimate);
+            if known.must_wait()
+                || (is_untested && has_untested)
+                || committed.plus(self.reserved()).exceeds(limit)
+            {
                 return Err(Denial::Wait);
             }
         }
@@ -328,6 +339,21 @@ mod tests {
         assert_eq!(ledger.likely("b", cost(10).into()), cost(10), "another kind");
         assert_eq!(ledger.start("a", cost(28)).unwrap_err(), Denial::Exhausted);
         assert!(ledger.start("a", cost(27)).is_ok());
+    }
+
+    #[test]
+    fn first_work_of_several_kinds_runs_one_after_the_other() {
+        let mut ledger = ledger(100, 0);
+        let first = ledger.start("a", cost(1)).unwrap();
+        assert_eq!(ledger.start("b", cost(1)).unwrap_err(), Denial::Wait);
+        let known = ExpenseEstimate { expense: cost(2), is_maximum: true };
+        let maximum = ledger.start("c", known).expect("it cannot exceed its estimate");
+        ledger.finish(first, Some(cost(90)));
+        let second = ledger.start("b", cost(1)).expect("it fits into what is left");
+        assert!(ledger.start("a", cost(1)).is_err(), "as expensive as the first");
+        ledger.finish(second, Some(cost(20)));
+        ledger.finish(maximum, Some(cost(2)));
+        assert_eq!(ledger.start("d", cost(1)).unwrap_err(), Denial::Exhausted);
     }
 
     #[test]
