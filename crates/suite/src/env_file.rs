@@ -8,6 +8,7 @@ use bakeoff_llm::Environment;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt;
+use std::io::Read;
 use std::path::Path;
 
 /// Name of the file.
@@ -33,6 +34,23 @@ const ENVIRONMENT_ONLY: [&str; 12] = [
     "BAKEOFF_WORK_DIR",
 ];
 
+/// Maximum size of the file.
+const MAX_BYTES: u64 = 1024 * 1024;
+
+/// Reads a regular file of limited size. Opening a pipe would wait for a writer.
+fn read_limited(path: &Path) -> std::io::Result<Vec<u8>> {
+    let metadata = path.metadata()?;
+    if !metadata.is_file() {
+        return Err(std::io::Error::other("not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    std::fs::File::open(path)?.take(MAX_BYTES + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > MAX_BYTES {
+        true => Err(std::io::Error::from(std::io::ErrorKind::FileTooLarge)),
+        false => Ok(bytes),
+    }
+}
+
 /// Variables of the file `.env` that the environment does not have.
 #[derive(Clone, Default)]
 pub struct EnvFile {
@@ -56,12 +74,13 @@ impl EnvFile {
             position: position.map(Box::new),
             hint: Some(hint.to_owned()),
         };
-        let bytes = match std::fs::read(&path) {
+        let bytes = match read_limited(&path) {
             Ok(bytes) => bytes,
             Err(_) if path.is_dir() || !path.exists() => return Ok(EnvFile::default()),
             Err(error) => {
                 let message = format!("cannot read the variables: {error}");
-                return Err(problem(message, "check the permissions of the file", None));
+                let hint = "the file must be readable, regular and at most 1 MiB";
+                return Err(problem(message, hint, None));
             }
         };
         let text = String::from_utf8(bytes).map_err(|error| {
@@ -141,6 +160,18 @@ mod tests {
         assert_eq!(EnvFile::read(parent.path(), &|_| None).unwrap().variables().count(), 0);
         std::fs::create_dir(parent.path().join(FILE_NAME)).unwrap();
         assert_eq!(EnvFile::read(parent.path(), &|_| None).unwrap().variables().count(), 0);
+    }
+
+    #[test]
+    fn pipes_and_large_files_are_rejected() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join(FILE_NAME);
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let problem = EnvFile::read(parent.path(), &|_| None).unwrap_err();
+        assert!(problem.message.contains("not a regular file"), "{}", problem.message);
+        let large = folder(vec![b'#'; MAX_BYTES as usize + 1]);
+        let problem = EnvFile::read(large.path(), &|_| None).unwrap_err();
+        assert!(problem.message.contains("too large"), "{}", problem.message);
     }
 
     #[test]

@@ -76,6 +76,14 @@ impl Attachment {
         if !metadata.is_file() {
             return Err(problem("not a regular file"));
         }
+        // A link could send any file of the machine to a provider.
+        let is_outside = match (path.canonicalize(), folder.join(".").canonicalize()) {
+            (Ok(path), Ok(folder)) => !path.starts_with(folder),
+            _ => true,
+        };
+        if is_outside {
+            return Err(problem("a link leads out of the folder of the suite"));
+        }
         if metadata.len() == 0 {
             return Err(problem("the file is empty"));
         }
@@ -149,6 +157,25 @@ mod tests {
         assert_eq!(types(json!(["a.png", "b;c.pdf"])), [("image/png", 12), ("application/pdf", 8)]);
         assert_eq!(types(json!(" a.png ; ./a.png;")), [("image/png", 12), ("image/png", 12)]);
         assert_eq!((types(json!("")), types(json!(null))), (vec![], vec![]));
+    }
+
+    #[test]
+    fn links_must_stay_within_the_folder() {
+        let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let path = |name: &str| folder.path().join(name);
+        for file in [outside.path().join("secret.png"), path("own.png")] {
+            std::fs::write(file, PNG).unwrap();
+        }
+        std::os::unix::fs::symlink(outside.path().join("secret.png"), path("link.png")).unwrap();
+        std::os::unix::fs::symlink(outside.path(), path("folder")).unwrap();
+        std::os::unix::fs::symlink("own.png", path("inner.png")).unwrap();
+        let open = |name: &str| {
+            read(&mut Map::from_iter([(FIELD.to_owned(), json!([name]))]), folder.path())
+        };
+        for name in ["link.png", "folder/secret.png"] {
+            assert!(open(name).unwrap_err().contains("leads out of the folder"), "{name}");
+        }
+        assert!(open("inner.png").is_ok());
     }
 
     #[test]
