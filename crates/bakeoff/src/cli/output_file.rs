@@ -3,11 +3,23 @@
 use crate::arguments::ExportArguments;
 use crate::error::UsageError;
 use bakeoff_journal::{STANDARD_OUTPUT, follow_links};
+use bakeoff_suite::Suite;
 use std::path::{Path, PathBuf};
 
-/// Checks that a file can be written later, and is not the suite. Pipes and devices are not opened, because that may wait
-/// for a reader.
-pub(crate) fn check_writable(path: &Path, suite: Option<&Path>) -> Result<(), String> {
+/// Files of a run that are read again.
+const RUN_FILES: [&str; 7] = [
+    "run.json",
+    "journal.jsonl",
+    "summary.json",
+    "selection.json",
+    "cases.jsonl",
+    "limits.jsonl",
+    "http.jsonl",
+];
+
+/// Checks that a file can be written later, and is none that a command reads: one of `inputs`, the keys of a suite or the
+/// data of a run. Pipes and devices are not opened, because that may wait for a reader.
+pub(crate) fn check_writable(path: &Path, inputs: &[&Path]) -> Result<(), String> {
     if path == Path::new(STANDARD_OUTPUT) {
         return Ok(());
     }
@@ -16,11 +28,16 @@ pub(crate) fn check_writable(path: &Path, suite: Option<&Path>) -> Result<(), St
     if path.is_dir() {
         return Err(format!("{shown} is a folder"));
     }
-    let is_suite = |suite: &Path| {
-        suite.canonicalize().ok().is_some_and(|suite| path.canonicalize().ok() == Some(suite))
-    };
-    if suite.is_some_and(is_suite) {
-        return Err(format!("{shown} is the suite itself"));
+    let existing = path.canonicalize().ok();
+    if existing.is_some() && inputs.iter().any(|input| input.canonicalize().ok() == existing) {
+        return Err(format!("{shown} is a file that this command reads"));
+    }
+    let name = path.file_name().unwrap_or_default();
+    if name == ".env" {
+        return Err(format!("{shown} is the file with the keys of a suite"));
+    }
+    if RUN_FILES.iter().any(|file| name == *file) && path.with_file_name("run.json").exists() {
+        return Err(format!("{shown} is part of a run"));
     }
     if path.exists() && !path.is_file() {
         return Ok(());
@@ -42,8 +59,10 @@ pub(crate) fn check_writable(path: &Path, suite: Option<&Path>) -> Result<(), St
 }
 
 impl ExportArguments {
-    /// Fails if one of the files cannot be written, would overwrite the suite, or is named twice.
-    pub(crate) fn check(&self, suite: Option<&Path>) -> Result<(), UsageError> {
+    /// Fails if one of the files cannot be written, would overwrite a file that is read, or is named twice.
+    pub(crate) fn check(&self, suite: Option<&Suite>) -> Result<(), UsageError> {
+        let inputs = suite.map(|suite| vec![suite.path.as_path(), suite.cases.path()]);
+        let inputs = inputs.unwrap_or_default();
         let files = [
             ("--junit", &self.junit),
             ("--markdown", &self.markdown),
@@ -58,7 +77,7 @@ impl ExportArguments {
                 return Err(UsageError::new(message).hint("use another file"));
             }
             seen.push((flag, path));
-            check_writable(path, suite).map_err(|message| {
+            check_writable(path, &inputs).map_err(|message| {
                 let hint = format!("`{flag}` needs the path of a file in a writable folder");
                 UsageError::new(message).hint(hint)
             })?;

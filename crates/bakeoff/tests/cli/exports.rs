@@ -170,7 +170,7 @@ fn output_files_are_checked_before_the_first_call() {
       hint: `--markdown` needs the path of a file in a writable folder
     error: no folder folder/file
       hint: `--csv` needs the path of a file in a writable folder
-    error: bakeoff.toml is the suite itself
+    error: bakeoff.toml is a file that this command reads
       hint: `--jsonl` needs the path of a file in a writable folder
     error: --csv and --jsonl have the same file same
       hint: use another file

@@ -97,3 +97,29 @@ fn hyphen_is_standard_output_with_nothing_else_on_it() {
         assert!(output.transcript().contains("has one use"), "{}", output.transcript());
     }
 }
+
+#[test]
+fn exports_do_not_replace_files_that_are_read() {
+    let suite = SUITE.replace("inline = [{ id = \"a\" }]", "file = \"cases.jsonl\"");
+    let dir =
+        TestDir::with_suite(&suite).write("cases.jsonl", "{\"id\": \"a\"}\n").write(".env", "");
+    symlink("cases.jsonl", dir.path().join("link")).unwrap();
+    assert_eq!(dir.run(&["run", "--quiet"]).code, 0);
+    let journal = dir.run_folder().join("journal.jsonl");
+    let before = std::fs::read(&journal).unwrap();
+    for (option, _) in EXPORTS {
+        for file in ["bakeoff.toml", "cases.jsonl", "link", ".env", journal.to_str().unwrap()] {
+            let output = dir.run(&["run", option, file]);
+            assert_eq!(output.code, 2, "{option} {file}: {}", output.transcript());
+            assert!(output.stderr.contains("hint: "), "{}", output.stderr);
+        }
+        let report = dir.run(&["report", option, journal.to_str().unwrap()]);
+        assert_eq!(report.code, 2, "{}", report.transcript());
+        assert!(report.stderr.contains("is part of a run"), "{}", report.stderr);
+    }
+    assert_eq!(std::fs::read(&journal).unwrap(), before);
+    assert_eq!(
+        std::fs::read_to_string(dir.path().join("cases.jsonl")).unwrap(),
+        "{\"id\": \"a\"}\n"
+    );
+}

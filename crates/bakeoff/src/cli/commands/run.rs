@@ -50,7 +50,7 @@ pub(super) fn run(mut arguments: RunArguments, printer: &Printer) -> Result<Outc
         return Err(UsageError::new("a FastSkill project has no roles").hint(hint).into());
     }
     settings::check_agents(&suite, &arguments.agents, arguments.all, &model_argument)?;
-    arguments.export.check(Some(&suite.path))?;
+    arguments.export.check(Some(&suite))?;
     if suite.project.is_some() {
         // The installed agents may have changed when the run is resumed.
         arguments.targets.clone_from(&suite.target_names);

@@ -41,7 +41,7 @@ pub(super) fn run(arguments: &ScoreArguments, printer: &Printer) -> Result<Outco
         .combinations(combinations)
         .roles(roles.as_deref());
     let suite = Suite::load_with(&path, options, &settings::variable)?;
-    arguments.export.check(Some(&suite.path))?;
+    arguments.export.check(Some(&suite))?;
     let mut config = RunConfig::new(&arguments.run.out);
     config.simulated_models = crate::models::simulated();
     config.threshold = arguments.threshold.or(Some(past.file.threshold()));

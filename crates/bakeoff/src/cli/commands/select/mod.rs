@@ -39,7 +39,7 @@ pub(super) fn run(mut arguments: SelectArguments, printer: &Printer) -> Result<O
     let suite = Suite::load_with(&path, options, &settings::variable)?;
     let suite_file = suite.path.clone();
     if let Some(file) = &arguments.apply {
-        check_writable(file, Some(&suite_file)).map_err(|message| {
+        check_writable(file, &[&suite_file]).map_err(|message| {
             UsageError::new(message).hint("`--apply` needs the path of a writable file")
         })?;
     }
