@@ -17,9 +17,35 @@ pub struct JournalDamage {
     pub is_torn: bool,
     /// Whether the file is missing.
     pub is_missing: bool,
+    /// Results that the summary of the run counts and the journal lacks.
+    pub lacking: u64,
+    /// Damaged lines before the last resume. It has repaired their damage, unless results are lacking.
+    pub before_resume: Vec<u64>,
 }
 
 impl JournalDamage {
+    /// Adds the number of an unreadable line.
+    pub fn add_line(&mut self, line: u64) {
+        self.lines.push(line);
+    }
+
+    /// Records that the run was resumed after the lines so far: trials without a result have run again since.
+    pub fn resume(&mut self) {
+        self.before_resume.append(&mut self.lines);
+    }
+
+    /// Ends the scan of a journal with `found` results, of which the summary of the run counts `expected`.
+    #[must_use]
+    pub fn finish(mut self, found: u64, expected: u64) -> JournalDamage {
+        self.lacking = expected.saturating_sub(found);
+        let mut before = std::mem::take(&mut self.before_resume);
+        if self.lacking > 0 {
+            before.append(&mut self.lines);
+            self.lines = before;
+        }
+        self
+    }
+
     /// Returns whether there is none.
     pub fn is_empty(&self) -> bool {
         *self == JournalDamage::default()
@@ -37,7 +63,14 @@ impl JournalDamage {
         };
         let torn = self.is_torn.then(|| "skipped the incomplete last line".to_owned());
         let missing = self.is_missing.then(|| "missing".to_owned());
-        let parts: Vec<String> = missing.into_iter().chain(skipped).chain(torn).collect();
+        // Damaged and torn lines explain what is lacking.
+        let is_cut =
+            self.lacking > 0 && !(self.is_missing || self.is_torn) && self.lines.is_empty();
+        let results = if self.lacking == 1 { "result" } else { "results" };
+        let cut =
+            is_cut.then(|| format!("lacks {} {results} that summary.json counts", self.lacking));
+        let parts: Vec<String> =
+            missing.into_iter().chain(skipped).chain(torn).chain(cut).collect();
         format!("journal.jsonl: {}", parts.join(", "))
     }
 

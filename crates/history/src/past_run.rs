@@ -128,12 +128,14 @@ impl PastRun {
                         scan.last_lines[target][trial] = number;
                     }
                 }
-                Ok(Event::RunResumed { .. }) => scan.damage.lines.clear(),
+                Ok(Event::RunResumed { .. }) => scan.damage.resume(),
                 Ok(_) => {}
-                Err(bakeoff_journal::Error::Damaged { line, .. }) => scan.damage.lines.push(line),
+                Err(bakeoff_journal::Error::Damaged { line, .. }) => scan.damage.add_line(line),
                 Err(error) => return Err(error.into()),
             }
         }
+        let found = scan.last_lines.iter().flatten().filter(|line| **line > 0).count();
+        scan.damage = scan.damage.finish(found as u64, counted_results(&self.path));
         Ok(self.scan.get_or_init(|| scan))
     }
 
@@ -149,4 +151,11 @@ impl PastRun {
     fn journal(&self) -> PathBuf {
         self.path.join(JOURNAL_FILE)
     }
+}
+/// Returns the number of results that the summary of a run counts; 0 if there is no readable one.
+pub(crate) fn counted_results(folder: &Path) -> u64 {
+    let bytes = std::fs::read(folder.join(SUMMARY_FILE)).unwrap_or_default();
+    let summary = serde_json::from_slice::<Summary>(&bytes);
+    let targets = summary.map(|summary| summary.targets).unwrap_or_default();
+    targets.iter().map(|target| target.counted + target.errors).sum()
 }

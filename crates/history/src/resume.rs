@@ -2,11 +2,13 @@
 
 use crate::Error;
 use crate::logs::lacks_final_newline;
+use crate::past_run::counted_results;
 use crate::plan_differences::{PlanDifferences, plan_differences};
 use bakeoff_core::Event;
 use bakeoff_eval::{JOURNAL_FILE, JournalDamage, Layout, ResumeState, Run, RunFile};
 use bakeoff_journal::Journal;
 use bakeoff_suite::Suite;
+use std::collections::HashSet;
 use std::path::Path;
 
 /// Reads the state of the run in `path`, for [`Run::resume_from`]. Takes the run's journal, so that no
@@ -28,16 +30,22 @@ pub fn resume_state(run: &Run, path: &Path, extend: bool) -> Result<ResumeState,
     // Opening removes an incomplete last line, and creates a missing file.
     let journal = Journal::open(&journal_path).map_err(Error::Log)?;
     let mut state = ResumeState::new(run, path, earlier, journal);
+    let mut finished = HashSet::new();
     let mut damage = JournalDamage { is_torn, is_missing, ..JournalDamage::default() };
     for event in bakeoff_journal::read::<Event>(&journal_path)? {
         match event {
-            // Trials without a result have run again since the damage before an earlier resume.
-            Ok(Event::RunResumed { .. }) => damage.lines.clear(),
-            Ok(event) => state.replay(event),
-            Err(bakeoff_journal::Error::Damaged { line, .. }) => damage.lines.push(line),
+            Ok(Event::RunResumed { .. }) => damage.resume(),
+            Ok(event) => {
+                if let Event::TrialFinished { result } = &event {
+                    finished.insert(result.key.clone());
+                }
+                state.replay(event);
+            }
+            Err(bakeoff_journal::Error::Damaged { line, .. }) => damage.add_line(line),
             Err(error) => return Err(error.into()),
         }
     }
+    let damage = damage.finish(finished.len() as u64, counted_results(path));
     Ok(state.with_damage(damage))
 }
 

@@ -173,3 +173,33 @@ fn logs_and_traces_are_read_in_spite_of_damage() {
     assert!(output.stderr.contains("c0/trial-1/result.json"), "{}", output.stderr);
     assert!(output.stdout.contains("one/c0/2"), "{}", output.stdout);
 }
+
+#[test]
+fn journal_that_lacks_results_of_the_summary_is_reported() {
+    let (dir, _) = finished();
+    let journal = dir.run_folder().join("journal.jsonl");
+    let whole = std::fs::read_to_string(&journal).unwrap();
+    assert!(!dir.run(&["report"]).stderr.contains("EVAL_JOURNAL_DAMAGED"));
+    // Whole lines are gone, so no checksum is wrong.
+    let kept: String = whole.lines().take(4).map(|line| format!("{line}\n")).collect();
+    for cut in ["", &kept] {
+        std::fs::write(&journal, cut).unwrap();
+        let output = dir.run(&["report"]);
+        assert!(output.stderr.contains("EVAL_JOURNAL_DAMAGED"), "{}", output.transcript());
+        assert!(output.stderr.contains("that summary.json counts"), "{}", output.stderr);
+    }
+    let resumed = dir.run(&["run", "--resume", "last"]);
+    assert!(resumed.code < 2, "{}", resumed.transcript());
+    assert!(resumed.stderr.contains("EVAL_JOURNAL_DAMAGED"), "{}", resumed.stderr);
+    assert!(!dir.run(&["report"]).stderr.contains("EVAL_JOURNAL_DAMAGED"), "repaired");
+    // A line that is damaged after the resume although it was written before it.
+    let whole = std::fs::read_to_string(&journal).unwrap();
+    let line = whole.lines().position(|line| line.contains("trial_finished")).unwrap();
+    let damaged = whole.lines().enumerate().map(|(number, text)| match number == line {
+        true => "damage\n".to_owned(),
+        false => format!("{text}\n"),
+    });
+    std::fs::write(&journal, damaged.collect::<String>()).unwrap();
+    let reported = dir.run(&["report"]).stderr;
+    assert!(reported.contains(&format!("unreadable line {}", line + 1)), "{reported}");
+}

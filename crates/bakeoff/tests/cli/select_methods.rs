@@ -241,7 +241,7 @@ fn max_running(output: &CommandOutput) -> i64 {
 
 #[test]
 fn concurrency_is_limited_and_batches_use_it() {
-    let text = suite(&around(1, 2), "").replace("latency_ms = 0", "latency_ms = 50");
+    let text = suite(&around(1, 2), "").replace("latency_ms = 0", "latency_ms = 20");
     let run = |method: &str, arguments: &[&str]| {
         let dir = TestDir::with_suite(&text);
         let options = ["--json", "--no-memory", "--rate-strategy", "none", "--method", method];
