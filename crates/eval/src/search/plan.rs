@@ -31,13 +31,17 @@ pub struct SearchOverrides {
     pub apply: Option<PathBuf>,
 }
 
+/// Methods that stop at a confidence.
+const CONFIDENT_METHODS: [&str; 2] = ["auto", "strict"];
+
 impl SearchOverrides {
     /// Takes the settings that are left out here from those of an earlier command.
     pub fn fill(&mut self, earlier: &SearchOverrides) {
         let SearchOverrides { method, confidence, max_cost, max_cells, deadline, parallel, apply } =
             earlier;
-        // A confidence belongs to the methods that have one.
-        if self.method.is_none() || self.method == *method {
+        // A confidence belongs to the methods that have one. Without a method, it is that of the earlier command.
+        let has_confidence = |name: &String| CONFIDENT_METHODS.contains(&name.as_str());
+        if self.method == *method || self.method.as_ref().is_none_or(has_confidence) {
             self.confidence = self.confidence.or(*confidence);
         }
         self.method = self.method.take().or_else(|| method.clone());
@@ -116,4 +120,32 @@ pub(super) fn options(
     let mut options = if method == plan.method { options } else { options.only_of(method) };
     options.confidence = overrides.confidence.or(options.confidence);
     options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn confidence_is_kept_by_methods_that_have_one() {
+        let overrides = |method: Option<&str>, confidence: Option<f64>| SearchOverrides {
+            method: method.map(str::to_owned),
+            confidence,
+            ..SearchOverrides::default()
+        };
+        for (now, earlier, expected) in [
+            (None, None, Some(0.99)),
+            (Some("auto"), None, Some(0.99)),
+            (Some("strict"), Some("auto"), Some(0.99)),
+            (None, Some("strict"), Some(0.99)),
+            (Some("brute_force"), Some("auto"), None),
+        ] {
+            let mut resumed = overrides(now, None);
+            resumed.fill(&overrides(earlier, Some(0.99)));
+            assert_eq!(resumed.confidence, expected, "{now:?} after {earlier:?}");
+        }
+        let mut named = overrides(None, Some(0.8));
+        named.fill(&overrides(None, Some(0.99)));
+        assert_eq!(named.confidence, Some(0.8));
+    }
 }
