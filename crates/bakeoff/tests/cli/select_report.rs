@@ -218,3 +218,35 @@ fn objective_is_the_score_or_the_pass_rate() {
     };
     assert_eq!(row("solver=m2"), 0.5);
 }
+
+#[test]
+fn confidence_does_not_cover_combinations_without_a_result() {
+    let suite = r#"
+[suite]
+name = "down"
+[models.down]
+provider = "openai"
+model = "down"
+base_url = "http://127.0.0.1:9/v1"
+prices = { input = 0.0, output = 0.0 }
+[[target]]
+name = "solver"
+model = "role/solver"
+prompt = "{{ id }}"
+[select.roles]
+solver = ["sim/pass-0.3", "down"]
+[[check]]
+kind = "equals"
+value = "ok"
+"#;
+    let cases: String = (0..12).map(|n| format!("[[cases.inline]]\nid = \"c{n}\"\n")).collect();
+    let dir = TestDir::with_suite(&format!("{suite}{cases}"));
+    let output = dir.run(&["select", "--max-retries", "0"]);
+    let found = &output.stdout;
+    assert!(
+        found.contains("confidence: among the measured combinations, no "),
+        "{}",
+        output.transcript()
+    );
+    assert!(found.contains("all trials ended in errors: solver=down"), "{}", output.transcript());
+}

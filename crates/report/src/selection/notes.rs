@@ -16,8 +16,11 @@ pub fn selection_notes(selection: &SearchOutcome) -> Vec<String> {
         let percent = 100.0 * round_down(confidence);
         // Selections of older versions have no claim.
         let claim = selection.claim.as_deref().unwrap_or("no combination is better on these cases");
-        notes.push(format!("confidence: {claim}: {percent:.1} % sure"));
+        let scope =
+            if has_unmeasured(selection) { "among the measured combinations, " } else { "" };
+        notes.push(format!("confidence: {scope}{claim}: {percent:.1} % sure"));
     }
+    notes.extend(unmeasured(selection));
     notes.extend(equivalents(selection));
     notes.extend(next(selection));
     notes.extend(cost(selection, winner));
@@ -45,6 +48,23 @@ pub fn selection_notes(selection: &SearchOutcome) -> Vec<String> {
         );
     }
     notes
+}
+
+fn has_unmeasured(selection: &SearchOutcome) -> bool {
+    selection.ranking.iter().any(|ranked| ranked.score.is_none())
+}
+
+/// Names the combinations of which all trials ended in errors.
+fn unmeasured(selection: &SearchOutcome) -> Option<String> {
+    let without = selection.ranking.iter().filter(|ranked| ranked.score.is_none());
+    let names: Vec<&str> = without.map(|ranked| ranked.name.as_str()).collect();
+    let more = match names.len() {
+        0 => return None,
+        count if count > MAX_NAMED => format!(" and {} more", count - MAX_NAMED),
+        _ => String::new(),
+    };
+    let shown = names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+    Some(format!("not measured, because all trials ended in errors: {shown}{more}"))
 }
 
 /// Names the combinations that the cases do not distinguish from the winner.
