@@ -114,15 +114,19 @@ fn cost(selection: &SearchOutcome, winner: &RankedCombination) -> Option<String>
             ratio => format!("costs {} times as much", significant(ratio)),
         }
     };
-    if let Some((most, name)) = costs.last() {
-        line.push_str(&format!("; the most expensive equivalent ({name}) {}", ratio(*most)));
+    match costs.last() {
+        Some((most, _)) if *most < own => line.push_str("; no equivalent is more expensive"),
+        Some((most, name)) => {
+            line.push_str(&format!("; the most expensive equivalent ({name}) {}", ratio(*most)));
+        }
+        None => {}
     }
     match costs.first() {
         Some((least, _)) if *least >= own => line.push_str("; no equivalent is cheaper"),
-        Some((least, name)) if costs.len() > 1 => {
-            line.push_str(&format!("; the cheapest ({name}) {}", ratio(*least)));
+        Some((least, name)) => {
+            line.push_str(&format!("; the cheapest equivalent ({name}) {}", ratio(*least)));
         }
-        _ => {}
+        None => {}
     }
     Some(line)
 }

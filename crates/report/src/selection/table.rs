@@ -174,7 +174,7 @@ pub(super) mod tests {
         confidence: no combination is more than 0.01 better on these cases: 99.9 % sure
         not distinguishable on these 38 cases: planner=m0 + solver=large
         next distinguishable: planner=m2 + solver=large, worse by 0.700 (95 % interval 0.600 – 0.800, 38 shared cases)
-        cost: $0.002000 per task; the most expensive equivalent (planner=m0 + solver=large) costs 0.50 times as much
+        cost: $0.002000 per task; no equivalent is more expensive; the cheapest equivalent (planner=m0 + solver=large) costs 0.50 times as much
         cells: 117 of 600 (20 %); spent: $0.500000
         saved: about $0.90 for 483 cells that were not evaluated, $0.125000 by shared answers
         reason to stop: the others are worse
