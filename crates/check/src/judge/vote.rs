@@ -40,9 +40,17 @@ pub(super) fn parse_preference(reply: &str) -> Option<PairPreference> {
     }
 }
 
-/// Returns the last line with a letter or digit.
+/// Words that start a line about the vote, which may follow it, as in `Confidence: 90%`.
+const APPENDICES: [&str; 4] = ["certainty", "confidence", "rating", "score"];
+
+/// Returns the last line with a letter or digit, apart from lines about the vote.
 fn last_line(reply: &str) -> Option<&str> {
-    reply.lines().rev().find(|line| line.chars().any(char::is_alphanumeric))
+    let is_appendix = |line: &str| {
+        let first = tokenize(line).into_iter().find(|token| !matches!(token, Token::Mark(_)));
+        first.is_some_and(|token| token.is_one_of(&APPENDICES))
+    };
+    let mut lines = reply.lines().rev().filter(|line| line.chars().any(char::is_alphanumeric));
+    lines.find(|line| !is_appendix(line))
 }
 
 /// Returns whether a line says that neither response is better, and nothing else.
@@ -328,6 +336,9 @@ mod tests {
             ("Response 1 is not as good as Response 2, 3.5 against 7.\n2", 2, 2),
             ("Response 2 names its source.\r\n\r\nResponse 2\r\n", 2, 2),
             ("Ответ 1 короче, ответ 2 точнее. 🙂\n2", 2, 2),
+            ("Answer: 2\nConfidence: 90%", 2, 2),
+            ("Answer: 2\n\n**Score:** 9/10", 2, 2),
+            ("2\nRating: 1\nCertainty: high", 2, 2),
         ] {
             assert_eq!(parse_vote(reply, responses), Some(expected), "{reply:?}");
         }
@@ -357,6 +368,7 @@ mod tests {
     fn ambiguous_reply_is_no_vote() {
         for (reply, responses) in [
             ("", 2),
+            ("Confidence: 2", 2),
             (" \n\t\n", 2),
             ("none", 2),
             ("unclear", 2),
