@@ -79,7 +79,7 @@ impl TargetTrials<'_> {
         let needless = unneeded.len() as u64;
         let inconclusive = with(None) - needless;
         let needed = total_cases - needless;
-        let numbers = CaseNumbers { passed, inconclusive, needed, verdict: case_verdict };
+        let numbers = CaseNumbers { passed, inconclusive, needed, needless, verdict: case_verdict };
         TargetSummary {
             target: name.clone(),
             gate: *gate,

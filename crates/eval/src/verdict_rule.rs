@@ -13,6 +13,8 @@ pub(crate) struct CaseNumbers {
     pub(crate) inconclusive: u64,
     /// Cases that were needed for the verdict.
     pub(crate) needed: u64,
+    /// Cases without a verdict that could not change that of the target.
+    pub(crate) needless: u64,
     /// Verdict over the cases alone.
     pub(crate) verdict: Verdict,
 }
@@ -59,12 +61,9 @@ fn describe_trials(plan: &TrialPlan) -> String {
 }
 
 fn describe_cases(criteria: &RunCriteria, cases: CaseNumbers) -> String {
-    let CaseNumbers { passed, inconclusive, needed, verdict } = cases;
+    let CaseNumbers { passed, inconclusive, needed, needless, verdict } = cases;
     let noun = if needed == 1 { "case" } else { "cases" };
-    let open = match inconclusive {
-        0 => String::new(),
-        count => format!(", {count} without a verdict"),
-    };
+    let open = describe_open(inconclusive, needed, needless);
     let Some(share) = criteria.suite_threshold else {
         let verb = if needed == 1 { "passes" } else { "pass" };
         return format!("{passed} of {needed} {noun} {verb}{open}, needs {needed}");
@@ -79,6 +78,18 @@ fn describe_cases(criteria: &RunCriteria, cases: CaseNumbers) -> String {
             format!("{passed} of {needed} {noun} pass{open}, needs {percent}{origin}")
         }
     }
+}
+
+/// Describes the cases without a verdict.
+fn describe_open(inconclusive: u64, needed: u64, needless: u64) -> String {
+    let mut open = match inconclusive {
+        0 => String::new(),
+        count => format!(", {count} without a verdict"),
+    };
+    if needless > 0 {
+        open.push_str(&format!(", {needless} of {} not needed", needed + needless));
+    }
+    open
 }
 
 /// Formats an exact share; repeating decimals are cut.
@@ -108,5 +119,17 @@ pub(crate) fn score_verdict(lowest: f64, highest: f64, min: f64) -> Verdict {
         Verdict::Failed
     } else {
         Verdict::Inconclusive
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cases_without_a_verdict_are_stated() {
+        assert_eq!(describe_open(0, 8, 0), "");
+        assert_eq!(describe_open(2, 8, 0), ", 2 without a verdict");
+        assert_eq!(describe_open(0, 8, 4), ", 4 of 12 not needed");
     }
 }
