@@ -184,7 +184,8 @@ impl<'a> SearchState<'a> {
                 (best, None)
             }
         };
-        let reason = format!("{limit}; best combination so far");
+        let caveat = self.selector.caveat(&self.evidence).map(|caveat| format!("; {caveat}"));
+        let reason = format!("{limit}; best combination so far{}", caveat.unwrap_or_default());
         self.finish(SelectorChoice { combo, confidence, reason }, Some(limit))
     }
 

@@ -27,6 +27,11 @@ pub trait Selector: Send {
         None
     }
 
+    /// Returns what is missing if the search ended now, as a clause: "the model chose no combination"; `None` if nothing is.
+    fn caveat(&self, _evidence: &Evidence) -> Option<&'static str> {
+        None
+    }
+
     /// Returns the eliminations so far, in order.
     fn eliminations(&self) -> &[Elimination] {
         &[]

@@ -222,6 +222,12 @@ fn bayesian_search_reports_that_its_model_chose_nothing() {
         "3 of 9 combinations were evaluated, all of them at random: the model chooses some if `fraction` is at least 0.67"
     );
     assert_eq!(reason(&["fraction = 0.75\nmethod"]), "7 of 9 combinations were evaluated");
+    // Cells for six random combinations; a budget ends the search before the model chooses one.
+    let stopped = reason(&["max_cells = 240\nfraction = 0.9\nmethod"]);
+    assert!(
+        stopped.ends_with("all combinations were chosen at random, none by the model"),
+        "{stopped}"
+    );
 }
 
 /// Returns the largest number of trials that ran at once.

@@ -113,6 +113,13 @@ impl Selector for Bayesian {
         "bayesian"
     }
 
+    fn caveat(&self, evidence: &Evidence) -> Option<&'static str> {
+        let chosen = self.order.get(self.first..self.requested).unwrap_or_default();
+        let is_random = chosen.iter().all(|combo| evidence.stats(*combo).n == 0);
+        (is_random && self.first < self.plan.combos)
+            .then_some("all combinations were chosen at random, none by the model")
+    }
+
     fn next(&mut self, evidence: &Evidence) -> SelectorStep {
         while self.requested < self.budget {
             let more = if self.requested == 0 {
