@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// User without rights; `nobody` on Linux.
+/// User without rights on most systems.
 const OTHER_USER: u32 = 65_534;
 
 const SUITE: &str = r#"
